@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * log.h -- one line on standard error, or into a file, for a person
+ *
+ * Lines read `portus: what happened: what happens now`. A line is written with
+ * one write(2) from a buffer on the stack: safe in a hook, in a forked child and
+ * between threads. errno is preserved.
+ */
+#ifndef PORTUS_LOG_H
+#define PORTUS_LOG_H
+
+#include <stdbool.h>
+
+enum portus_level {
+    PORTUS_LOG_ERROR = 0,
+    PORTUS_LOG_WARN = 1,
+    PORTUS_LOG_INFO = 2,
+    PORTUS_LOG_DEBUG = 3,
+};
+
+/*
+ * Sets what is written and where to. path NULL: standard error; otherwise the
+ * file is opened for appending at the first line, and standard error takes its
+ * place if that fails. The string is copied. prefix ("portus: ") must outlive
+ * the process.
+ */
+void portus_log_setup(enum portus_level level, const char *path, const char *prefix);
+
+/* Whether a line of that level would be written. */
+bool portus_log_enabled(enum portus_level level);
+
+/* printf-like; one line, without the newline, cut at 1000 bytes. */
+void portus_log(enum portus_level level, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#define log_error(...) portus_log(PORTUS_LOG_ERROR, __VA_ARGS__)
+#define log_warn(...) portus_log(PORTUS_LOG_WARN, __VA_ARGS__)
+#define log_info(...) portus_log(PORTUS_LOG_INFO, __VA_ARGS__)
+#define log_debug(...) portus_log(PORTUS_LOG_DEBUG, __VA_ARGS__)
+
+#endif

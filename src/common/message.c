@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * message.c -- one message and its descriptors over a unix socket
+ *
+ * A packet socket keeps messages apart, so there is no partial message to
+ * remember: what is not exactly one message of this version is refused.
+ */
+#include "common/message.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+union control {
+    struct cmsghdr header;
+    char space[CMSG_SPACE(sizeof(int) * PORTUS_MESSAGE_FDS)];
+};
+
+struct portus_message portus_message_make(enum portus_op op)
+{
+    struct portus_message message = {.magic = PORTUS_PROTO_MAGIC,
+                                     .version = PORTUS_PROTO_VERSION,
+                                     .op = (uint16_t)op,
+                                     .length = sizeof(message)};
+    return message;
+}
+
+int portus_message_send(int socket, const struct portus_message *message, const int *fds,
+                        unsigned count)
+{
+    struct iovec bytes = {(void *)message, sizeof(*message)};
+    struct msghdr packet = {.msg_iov = &bytes, .msg_iovlen = 1};
+    union control control;
+    ssize_t sent;
+
+    if (count > 0) {
+        memset(&control, 0, sizeof(control));
+        packet.msg_control = &control;
+        packet.msg_controllen = CMSG_SPACE(sizeof(int) * count);
+        struct cmsghdr *rights = CMSG_FIRSTHDR(&packet);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(sizeof(int) * count);
+        memcpy(CMSG_DATA(rights), fds, sizeof(int) * count);
+    }
+    /* Raw: the shim interposes sendmsg. */
+    do
+        sent = syscall(SYS_sendmsg, socket, &packet, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (sent < 0 && errno == EINTR);
+    return sent < 0 ? -errno : 0;
+}
+
+int portus_message_receive(int socket, struct portus_message *message, int *fds, unsigned *count,
+                           int milliseconds)
+{
+    struct iovec bytes = {message, sizeof(*message)};
+    union control control;
+    struct msghdr packet = {.msg_iov = &bytes,
+                            .msg_iovlen = 1,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof(control)};
+    struct pollfd event = {.fd = socket, .events = POLLIN};
+    int received[PORTUS_MESSAGE_FDS];
+    unsigned number = 0;
+    ssize_t length;
+    int error = 0;
+
+    if (milliseconds > 0 && poll(&event, 1, milliseconds) == 0)
+        return -EAGAIN;
+    do
+        length = recvmsg(socket, &packet, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    while (length < 0 && errno == EINTR);
+    if (length < 0)
+        return -errno;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&packet); c != NULL; c = CMSG_NXTHDR(&packet, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        number = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        memcpy(received, CMSG_DATA(c), sizeof(int) * number);
+    }
+    if (packet.msg_flags & MSG_CTRUNC)
+        error = -EMSGSIZE;
+    else if (length == 0)
+        error = -ECONNRESET;
+    else if (length != sizeof(*message) || (packet.msg_flags & MSG_TRUNC) ||
+             message->magic != PORTUS_PROTO_MAGIC || message->version != PORTUS_PROTO_VERSION ||
+             message->length != sizeof(*message))
+        error = -EPROTO;
+    if (error != 0) {
+        for (unsigned i = 0; i < number; i++)
+            syscall(SYS_close, received[i]);
+        return error;
+    }
+    memcpy(fds, received, sizeof(int) * number);
+    *count = number;
+    return 0;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * message.h -- one message and its descriptors over a unix socket
+ */
+#ifndef PORTUS_MESSAGE_H
+#define PORTUS_MESSAGE_H
+
+#include "portus/proto.h"
+
+#define PORTUS_MESSAGE_FDS 3
+
+/* Fills in magic, version and length of a message that is zero otherwise. */
+struct portus_message portus_message_make(enum portus_op op);
+
+/*
+ * Sends message with count descriptors beside it (PORTUS_MESSAGE_FDS at most).
+ * Never blocks, never raises SIGPIPE. Returns 0 or a negative errno.
+ */
+int portus_message_send(int socket, const struct portus_message *message, const int *fds,
+                        unsigned count);
+
+/*
+ * Receives one message; waits that many milliseconds (0: not at all) for it.
+ * Received descriptors are close-on-exec and the caller's: *count of them in fds.
+ * Returns 0; -EAGAIN none came; -ECONNRESET the peer hung up; -EPROTO what came
+ * is not a message of this version (its descriptors are closed); -EMSGSIZE
+ * descriptors were lost on the way.
+ */
+int portus_message_receive(int socket, struct portus_message *message, int *fds, unsigned *count,
+                           int milliseconds);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * name.c -- the address of this user's agent
+ *
+ * An abstract socket name needs no directory that may be missing, full or
+ * read-only, vanishes with its owner, and binding it is the lock that keeps a
+ * second agent away. That another user may have taken the name is found by
+ * SO_PEERCRED, never by the name.
+ */
+#include "common/name.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* FNV-1a, 64 bit (http://www.isthe.com/chongo/tech/comp/fnv/): to shorten, not to protect. */
+static uint64_t hash(uint64_t state, const char *data, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        state = (state ^ (uint8_t)data[i]) * 0x100000001b3u;
+    return state;
+}
+
+static int hash_file(uint64_t *state, const char *path)
+{
+    char data[1024];
+    long length;
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -errno;
+    while ((length = syscall(SYS_read, fd, data, sizeof(data))) > 0)
+        *state = hash(*state, data, (size_t)length);
+    syscall(SYS_close, fd);
+    return length < 0 ? -EIO : 0;
+}
+
+static int hash_link(uint64_t *state, const char *path)
+{
+    char target[64];
+    ssize_t length = readlink(path, target, sizeof(target));
+
+    if (length < 0)
+        return -errno;
+    *state = hash(*state, target, (size_t)length);
+    return 0;
+}
+
+int portus_name(struct sockaddr_un *address, socklen_t *length, const char *job)
+{
+    uint64_t state = 0xcbf29ce484222325u;
+    int error = 0, written;
+
+    if (job[0] != '\0')
+        state = hash(state, job, strlen(job) + 1);
+    else
+        error = hash_file(&state, "/proc/self/cgroup");
+    if (error == 0)
+        error = hash_link(&state, "/proc/self/ns/mnt");
+    if (error == 0)
+        error = hash_link(&state, "/proc/self/ns/pid");
+    if (error == 0)
+        error = hash_link(&state, "/proc/self/ns/user");
+    if (error != 0)
+        return error;
+    memset(address, 0, sizeof(*address));
+    address->sun_family = AF_UNIX;
+    written = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "portus/%u/%u/%016llx",
+                       1u, (unsigned)geteuid(), (unsigned long long)state);
+    *length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)written);
+    return 0;
+}

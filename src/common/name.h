@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * name.h -- the address of this user's agent
+ *
+ * One agent serves one (uid, cgroup, mount, pid and user namespace): those who
+ * share memory limits and see the same files and process numbers. PORTUS_JOB
+ * takes the place of the cgroup.
+ */
+#ifndef PORTUS_NAME_H
+#define PORTUS_NAME_H
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+/*
+ * Fills in the abstract address for job ("": the cgroup). Returns 0, or a
+ * negative errno when /proc does not say where this process is.
+ */
+int portus_name(struct sockaddr_un *address, socklen_t *length, const char *job);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * barrier.c -- waits until all that was captured before has reached its files
+ *
+ * What must be waited for is fixed at the start: the heads of all sessions. So a
+ * busy neighbour cannot hold a rename for ever. Of other clients only the control
+ * segment is looked at; when the agent is gone, each of them replays its own log
+ * and advances its tail there, and one that is gone too has nothing left to wait
+ * for.
+ */
+#include "client/barrier.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#define PAUSE_MS 20
+
+struct target {
+    uint64_t sequence;
+    uint32_t serial;
+};
+
+static bool reached(const struct portus_session *session, const struct target *target)
+{
+    return atomic_load(&session->state) == PORTUS_SESSION_FREE ||
+           atomic_load(&session->serial) != target->serial ||
+           atomic_load(&session->tail) >= target->sequence;
+}
+
+static void wait_for_other(const struct portus_link *link, struct portus_session *session,
+                           const struct target *target)
+{
+    struct portus_control *control = link->control;
+
+    while (!reached(session, target)) {
+        uint32_t progress = atomic_load(&control->progress);
+        uint32_t pid = atomic_load(&session->pid);
+
+        if (portus_link_dead(link) && (pid == 0 || (kill((pid_t)pid, 0) < 0 && errno == ESRCH)))
+            return;
+        portus_link_wake(link);
+        atomic_fetch_add(&control->progress_waiters, 1);
+        if (!reached(session, target))
+            portus_futex_wait(&control->progress, progress, PAUSE_MS);
+        atomic_fetch_sub(&control->progress_waiters, 1);
+    }
+}
+
+static void wait_for_own(struct portus_writer *writer, uint64_t sequence)
+{
+    uint64_t since = 0;
+    uint32_t beat = 0;
+
+    while (atomic_load(&writer->session->tail) < sequence && !atomic_load(&writer->gone))
+        portus_writer_pause(writer, &since, &beat);
+}
+
+/* The first error of a file of ours that has not been reported yet. */
+static int own_error(struct portus_writer *writer)
+{
+    for (unsigned i = 0; i < PORTUS_FILES; i++) {
+        if (writer->keep[i] < 0)
+            continue;
+        uint32_t error = atomic_load(&writer->link.control->file[i].error);
+        if (error == 0 || (error & PORTUS_ERROR_REPORTED))
+            continue;
+        atomic_fetch_or(&writer->link.control->file[i].error, PORTUS_ERROR_REPORTED);
+        return -(int)error;
+    }
+    return 0;
+}
+
+int portus_barrier(const struct portus_link *link, struct portus_writer *writer, uint64_t *waited)
+{
+    struct portus_control *control = link->control;
+    struct target target[PORTUS_SESSIONS];
+    uint64_t began = 0;
+    int saved = errno, error = 0;
+
+    for (unsigned i = 0; i < PORTUS_SESSIONS; i++) {
+        target[i].serial = atomic_load(&control->session[i].serial);
+        target[i].sequence = 0;
+        if (atomic_load(&control->session[i].state) != PORTUS_SESSION_FREE)
+            target[i].sequence = atomic_load(&control->session[i].head) >> 1;
+    }
+    for (unsigned i = 0; i < PORTUS_SESSIONS; i++) {
+        struct portus_session *session = &control->session[i];
+        if (reached(session, &target[i]))
+            continue;
+        if (began == 0)
+            began = portus_now();
+        if (writer != NULL && i == writer->link.session)
+            wait_for_own(writer, target[i].sequence);
+        else
+            wait_for_other(link, session, &target[i]);
+    }
+    if (began != 0)
+        *waited += portus_now() - began;
+    if (writer != NULL)
+        error = own_error(writer);
+    errno = saved;
+    return error;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * barrier.h -- waits until all that was captured before has reached its files
+ */
+#ifndef PORTUS_BARRIER_H
+#define PORTUS_BARRIER_H
+
+#include "client/writer.h"
+
+/*
+ * Waits until every record that any client of this agent had reserved when it was
+ * called is replayed. writer: this process's own, or NULL for one that only looks
+ * through link. *waited is advanced by the nanoseconds that it took. Returns 0, or
+ * the sticky error of a file of this process, which is reported once.
+ */
+int portus_barrier(const struct portus_link *link, struct portus_writer *writer,
+                   uint64_t *waited);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * chunks.c -- where in the ring the next bytes go
+ *
+ * The log is replayed in order, so a chunk is free as soon as the tail has passed
+ * the last record in it: the client needs no word from the agent but the tail.
+ * Free chunks are taken last in, first out, so that a small save uses few pages.
+ *
+ * Bytes lie in a chunk as they lie in the file, modulo the page, and modulo the
+ * chunk where a large write begins: the drain then writes whole, aligned pieces.
+ */
+#include "client/chunks.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#define NONE UINT32_MAX
+#define PAGE 4096u
+
+static void *table(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+int portus_chunks_open(struct portus_chunks *chunks)
+{
+    memset(chunks, 0, sizeof(*chunks));
+    chunks->current = NONE;
+    chunks->stack = table(PORTUS_CHUNKS * sizeof(*chunks->stack));
+    chunks->used = table(PORTUS_CHUNKS * sizeof(*chunks->used));
+    chunks->last_use = table(PORTUS_CHUNKS * sizeof(*chunks->last_use));
+    if (chunks->stack == NULL || chunks->used == NULL || chunks->last_use == NULL) {
+        portus_chunks_close(chunks);
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+void portus_chunks_close(struct portus_chunks *chunks)
+{
+    if (chunks->stack != NULL)
+        munmap(chunks->stack, PORTUS_CHUNKS * sizeof(*chunks->stack));
+    if (chunks->used != NULL)
+        munmap(chunks->used, PORTUS_CHUNKS * sizeof(*chunks->used));
+    if (chunks->last_use != NULL)
+        munmap(chunks->last_use, PORTUS_CHUNKS * sizeof(*chunks->last_use));
+    memset(chunks, 0, sizeof(*chunks));
+}
+
+/* Forgets all uses: every chunk is free, the lowest is taken first. */
+static void renew(struct portus_chunks *chunks, uint32_t known)
+{
+    chunks->known = known;
+    chunks->free = known;
+    for (uint32_t i = 0; i < known; i++)
+        chunks->stack[i] = known - 1 - i;
+    chunks->first = chunks->end = 0;
+    chunks->current = NONE;
+}
+
+/* New chunks go below all others: they are the coldest. */
+static void grow(struct portus_chunks *chunks, uint32_t known)
+{
+    uint32_t more = known - chunks->known;
+
+    memmove(chunks->stack + more, chunks->stack, chunks->free * sizeof(*chunks->stack));
+    for (uint32_t i = 0; i < more; i++)
+        chunks->stack[i] = known - 1 - i;
+    chunks->known = known;
+    chunks->free += more;
+}
+
+static void recycle(struct portus_chunks *chunks, uint64_t tail)
+{
+    while (chunks->first < chunks->end) {
+        uint32_t chunk = chunks->used[chunks->first % PORTUS_CHUNKS];
+        if (chunk == chunks->current || chunks->last_use[chunk] > tail)
+            return;
+        chunks->stack[chunks->free++] = chunk;
+        chunks->first++;
+    }
+}
+
+static bool idle(const struct portus_chunks *chunks, uint64_t tail)
+{
+    if (chunks->first == chunks->end)
+        return true;
+    return chunks->last_use[chunks->used[(chunks->end - 1) % PORTUS_CHUNKS]] <= tail;
+}
+
+uint32_t portus_chunks_take(struct portus_chunks *chunks, uint64_t offset, size_t length,
+                            uint64_t tail, uint64_t ring_bytes, uint32_t shrunk,
+                            uint64_t *position)
+{
+    uint64_t known = ring_bytes / PORTUS_CHUNK;
+    uint32_t at, in_page = (uint32_t)(offset % PAGE), room;
+
+    if (known > PORTUS_CHUNKS)
+        known = PORTUS_CHUNKS;
+    if (shrunk != chunks->shrunk || idle(chunks, tail)) {
+        /* The ring shrinks only while the log is empty. */
+        chunks->shrunk = shrunk;
+        renew(chunks, (uint32_t)known);
+    } else {
+        if (known > chunks->known)
+            grow(chunks, (uint32_t)known);
+        recycle(chunks, tail);
+    }
+
+    if (chunks->current != NONE) {
+        /* The next place in the current chunk that lies in its page as the file's byte does. */
+        at = chunks->cursor - chunks->cursor % PAGE + in_page;
+        if (at < chunks->cursor)
+            at += PAGE;
+        if (at < PORTUS_CHUNK)
+            goto found;
+    }
+    if (chunks->free == 0)
+        return 0;
+    chunks->current = chunks->stack[--chunks->free];
+    chunks->used[chunks->end++ % PORTUS_CHUNKS] = chunks->current;
+    chunks->last_use[chunks->current] = UINT64_MAX;
+    at = length >= PORTUS_CHUNK / 2 ? (uint32_t)(offset % PORTUS_CHUNK) : in_page;
+
+found:
+    room = PORTUS_CHUNK - at;
+    if (length < room)
+        room = (uint32_t)length;
+    chunks->cursor = at + room;
+    *position = (uint64_t)chunks->current * PORTUS_CHUNK + at;
+    return room;
+}
+
+void portus_chunks_used(struct portus_chunks *chunks, uint64_t after)
+{
+    chunks->last_use[chunks->current] = after;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * chunks.h -- where in the ring the next bytes go
+ *
+ * All functions are called with the writer's lock held.
+ */
+#ifndef PORTUS_CHUNKS_H
+#define PORTUS_CHUNKS_H
+
+#include "client/writer.h"
+
+/* 0 or -ENOMEM. */
+int portus_chunks_open(struct portus_chunks *chunks);
+void portus_chunks_close(struct portus_chunks *chunks);
+
+/*
+ * Takes space for at most length bytes of a file at offset. *position is in
+ * bytes of the ring's data. Returns the bytes taken, or 0 when nothing is free.
+ * tail: records replayed so far; ring_bytes, shrunk: of the session.
+ */
+uint32_t portus_chunks_take(struct portus_chunks *chunks, uint64_t offset, size_t length,
+                            uint64_t tail, uint64_t ring_bytes, uint32_t shrunk,
+                            uint64_t *position);
+
+/* Says that the space taken last belongs to the record before sequence `after`. */
+void portus_chunks_used(struct portus_chunks *chunks, uint64_t after);
+
+#endif

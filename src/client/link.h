@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * link.h -- a connection to this user's agent
+ *
+ * Finds the agent by its name in the abstract socket namespace, checks that it
+ * runs as this user, starts one if wanted, and maps what it shares.
+ *
+ * Not here: what is written into the ring (writer.h) and what to do when the
+ * agent has died (takeover.h).
+ */
+#ifndef PORTUS_LINK_H
+#define PORTUS_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "portus/proto.h"
+#include "portus/ring.h"
+
+struct portus_link {
+    int socket;                     /* to the agent; hangs up when keeper and worker are gone */
+    int doorbell;                   /* eventfd that wakes the worker */
+    int keeper;                     /* pidfd of the keeper */
+    struct portus_control *control; /* mapped */
+    uint32_t session;               /* number of ours; UINT32_MAX for a looker */
+    bool first;                     /* the agent's first client */
+    uint8_t *ring;                  /* mapped whole; NULL for a looker */
+    uint64_t ring_map;              /* bytes mapped at ring */
+};
+
+/* What to connect as. */
+struct portus_link_options {
+    enum portus_role role;
+    const char *job;    /* PORTUS_JOB, or "" : the cgroup */
+    uint64_t ring_size; /* largest ring, bytes; 0: the agent's choice */
+    const char *agent;  /* path of portus-agent, to start one if there is none; NULL: do not */
+};
+
+/*
+ * Connects. Returns 0 and fills *link, or a negative errno: -ECONNREFUSED there
+ * is no agent (and none was to be started), -EPERM the name belongs to another
+ * user, -EPROTO an agent of another version, anything else as the kernel said;
+ * when *why is not NULL it is set to a sentence. Waits 3 s at most. All
+ * descriptors are close-on-exec and numbered 512 or higher where the limit allows.
+ */
+int portus_link_open(struct portus_link *link, const struct portus_link_options *options,
+                     const char **why);
+
+/* Unmaps and closes. Other threads must not use the link any more. */
+void portus_link_close(struct portus_link *link);
+
+/* Whether keeper and worker are gone: no write of theirs can be under way any more. */
+bool portus_link_dead(const struct portus_link *link);
+
+/* Wakes the worker if it sleeps: call it after making something ready for it. */
+void portus_link_wake(const struct portus_link *link);
+
+/* Makes the worker turn its loop once, whatever it does. */
+void portus_link_ring(const struct portus_link *link);
+
+/*
+ * Sends one message, with descriptor fd beside it unless it is -1. Never blocks.
+ * Returns 0 or a negative errno.
+ */
+int portus_link_send(const struct portus_link *link, enum portus_op op, uint32_t value,
+                     uint64_t size, int fd);
+
+#endif

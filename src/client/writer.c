@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * writer.c -- a client's end of the ring: engages files and appends records
+ *
+ * A write becomes records of at most a chunk. Each is reserved under the lock
+ * (which fixes its place in the order), copied without it, and made ready by its
+ * stamp; the drain is at most one record behind. See ring.h for why stopping a
+ * file is safe against that.
+ *
+ * The source is made present before it is copied: memory that cannot be read
+ * must become the kernel's EFAULT, not a SIGSEGV in the middle of our copy.
+ */
+#include "client/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "client/chunks.h"
+#include "common/copy.h"
+#include "common/log.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define PAGE 4096ul
+#define WARM_STEP (16ul << 20)
+#define KEEP_DESCRIPTOR 512
+
+int portus_writer_open(struct portus_writer *writer, const struct portus_link_options *options,
+                       const char **why)
+{
+    int error;
+
+    memset(writer, 0, sizeof(*writer));
+    for (unsigned i = 0; i < PORTUS_FILES; i++)
+        writer->keep[i] = -1;
+    error = portus_chunks_open(&writer->chunks);
+    if (error != 0) {
+        *why = "out of memory";
+        return error;
+    }
+    error = portus_link_open(&writer->link, options, why);
+    if (error != 0) {
+        portus_chunks_close(&writer->chunks);
+        return error;
+    }
+    writer->session = &writer->link.control->session[writer->link.session];
+    writer->record = (struct portus_record *)writer->link.ring;
+    writer->data = writer->link.ring + PORTUS_RING_DATA;
+    writer->restarts = atomic_load(&writer->link.control->restarts);
+    return 0;
+}
+
+void portus_writer_close(struct portus_writer *writer)
+{
+    for (unsigned i = 0; i < PORTUS_FILES; i++)
+        if (writer->keep[i] >= 0)
+            syscall(SYS_close, writer->keep[i]);
+    portus_link_close(&writer->link);
+    portus_chunks_close(&writer->chunks);
+    memset(writer, 0, sizeof(*writer));
+    for (unsigned i = 0; i < PORTUS_FILES; i++)
+        writer->keep[i] = -1;
+}
+
+static struct portus_file *file_at(struct portus_writer *writer, unsigned file)
+{
+    return &writer->link.control->file[file];
+}
+
+static int claim_place(struct portus_writer *writer)
+{
+    for (unsigned i = 0; i < PORTUS_FILES; i++) {
+        uint32_t nobody = 0;
+        if (atomic_load(&file_at(writer, i)->owner) == 0 &&
+            atomic_compare_exchange_strong(&file_at(writer, i)->owner, &nobody,
+                                           writer->link.session + 1))
+            return (int)i;
+    }
+    return -ENOSPC;
+}
+
+static void free_place(struct portus_writer *writer, unsigned number)
+{
+    struct portus_file *file = file_at(writer, number);
+
+    atomic_store(&file->state, PORTUS_FILE_FREE);
+    atomic_store(&file->owner, 0);
+}
+
+/*
+ * The lease makes other openers wait until the drain is through. Its signals go
+ * to the keeper: a lease without an owner would end the program by SIGIO.
+ */
+static int take_lease(const struct portus_writer *writer, int fd)
+{
+    int keeper = (int)atomic_load(&writer->link.control->keeper);
+
+    if (syscall(SYS_fcntl, fd, F_SETSIG, SIGRTMIN) < 0 ||
+        syscall(SYS_fcntl, fd, F_SETOWN, keeper) < 0)
+        return -errno;
+    if (keeper <= 0 || syscall(SYS_fcntl, fd, F_GETOWN, 0) != keeper)
+        return -ESRCH;
+    if (syscall(SYS_fcntl, fd, F_SETLEASE, F_WRLCK) < 0)
+        return -errno;
+    return 0;
+}
+
+static void drop_lease(int fd)
+{
+    syscall(SYS_fcntl, fd, F_SETLEASE, F_UNLCK);
+    syscall(SYS_fcntl, fd, F_SETOWN, 0);
+    syscall(SYS_fcntl, fd, F_SETSIG, 0);
+}
+
+static void set_path(struct portus_file *file, const char *path)
+{
+    size_t length = strlen(path);
+
+    if (length >= PORTUS_FILE_PATH) {
+        path += length - (PORTUS_FILE_PATH - 1);
+        length = PORTUS_FILE_PATH - 1;
+    }
+    memcpy(file->path, path, length);
+    file->path[length] = '\0';
+}
+
+int portus_writer_engage(struct portus_writer *writer, const struct portus_claim *claim)
+{
+    struct portus_file *file;
+    int number, keep, error;
+
+    if (atomic_load(&writer->gone))
+        return -ESHUTDOWN;
+    if (atomic_load(&writer->link.control->passive) != PORTUS_CAPTURING)
+        return -ESHUTDOWN;
+    number = claim_place(writer);
+    if (number < 0)
+        return number;
+    file = file_at(writer, (unsigned)number);
+    keep = (int)syscall(SYS_fcntl, claim->fd, F_DUPFD_CLOEXEC, KEEP_DESCRIPTOR);
+    if (keep < 0) {
+        error = -errno;
+        goto free;
+    }
+    if (!claim->leaseless) {
+        error = take_lease(writer, claim->fd);
+        if (error != 0)
+            goto close;
+    }
+    atomic_store(&file->last, writer->head << 1);
+    atomic_store(&file->size, claim->size);
+    atomic_store(&file->reserved_end, 0);
+    atomic_store(&file->captured, 0);
+    atomic_store(&file->drained, 0);
+    atomic_store(&file->closed, 0);
+    atomic_store(&file->error, 0);
+    atomic_store(&file->leaseless, claim->leaseless);
+    file->device = claim->device;
+    file->inode = claim->inode;
+    file->directory = claim->directory;
+    file->directory_above = claim->directory_above;
+    file->since_ns = portus_now();
+    set_path(file, claim->path);
+    atomic_fetch_add(&writer->link.control->live, 1);
+    atomic_store(&file->state, PORTUS_FILE_CLAIMED);
+    error = portus_link_send(&writer->link, PORTUS_OP_ENGAGE, (uint32_t)number, 0, claim->fd);
+    if (error != 0)
+        goto lease;
+    portus_lock(&writer->lock);
+    writer->keep[number] = keep;
+    portus_unlock(&writer->lock);
+    portus_link_wake(&writer->link);
+    return number;
+
+lease:
+    atomic_fetch_sub(&writer->link.control->live, 1);
+    if (!claim->leaseless)
+        drop_lease(claim->fd);
+close:
+    syscall(SYS_close, keep);
+free:
+    free_place(writer, (unsigned)number);
+    return error;
+}
+
+/* Makes the pages of a range present for reading; false: they cannot be read. */
+static bool readable(const void *data, size_t length)
+{
+    uintptr_t start = (uintptr_t)data & ~(PAGE - 1);
+    size_t span = (((uintptr_t)data + length + PAGE - 1) & ~(PAGE - 1)) - start;
+    uint8_t byte;
+
+    if (madvise((void *)start, span, MADV_POPULATE_READ) == 0)
+        return true;
+    if (errno != EINVAL)
+        return false;
+    /* An older kernel, or a special mapping: let the kernel touch each page. */
+    for (uintptr_t page = start; page < start + span; page += PAGE) {
+        struct iovec local = {&byte, 1}, remote = {(void *)page, 1};
+        if (syscall(SYS_process_vm_readv, getpid(), &local, 1ul, &remote, 1ul, 0ul) != 1)
+            return false;
+    }
+    return true;
+}
+
+/* Fills in a reserved record and makes it ready: its bytes are in the ring by now. */
+static void publish(struct portus_writer *writer, uint64_t sequence,
+                    const struct portus_record *content)
+{
+    struct portus_record *record = &writer->record[sequence % PORTUS_RECORDS];
+
+    record->offset = content->offset;
+    record->data = content->data;
+    record->length = content->length;
+    record->file = content->file;
+    atomic_store_explicit(&record->stamp, sequence + 1, memory_order_release);
+    portus_link_wake(&writer->link);
+}
+
+/*
+ * Reserves one record for at most length bytes. Returns its length and fills in
+ * *sequence and *position; 0: wait; a negative errno: the file is stopped.
+ */
+static ssize_t reserve(struct portus_writer *writer, unsigned number, uint64_t offset,
+                       size_t length, uint64_t *sequence, uint64_t *position)
+{
+    struct portus_file *file = file_at(writer, number);
+    struct portus_session *session = writer->session;
+    uint64_t tail = atomic_load(&session->tail), limit, pending, last, head;
+    uint32_t taken;
+
+    if (atomic_load(&writer->gone))
+        return -ESHUTDOWN;
+    if (writer->head - tail >= PORTUS_RECORDS)
+        return 0;
+    if (writer->head == tail)
+        writer->burst = 0;
+    limit = atomic_load(&writer->link.control->undrained_limit);
+    pending = atomic_load(&session->captured) - atomic_load(&session->drained);
+    if (pending > limit && writer->head != tail)
+        return 0;
+    head = writer->head << 1;
+    if (atomic_load(&session->head) != head) /* stopped: the ring is being made smaller */
+        return atomic_load(&session->state) == PORTUS_SESSION_ACTIVE ? 0 : -ESHUTDOWN;
+
+    taken = portus_chunks_take(&writer->chunks, offset, length, tail,
+                               atomic_load(&session->ring_bytes),
+                               atomic_load(&session->ring_shrunk), position);
+    if (taken == 0)
+        return 0;
+    if (!atomic_compare_exchange_strong(&session->head, &head, head + 2))
+        return atomic_load(&session->state) == PORTUS_SESSION_ACTIVE ? 0 : -ESHUTDOWN;
+    *sequence = writer->head++;
+    portus_chunks_used(&writer->chunks, writer->head);
+
+    last = atomic_load(&file->last);
+    while (!(last & PORTUS_STOPPED))
+        if (atomic_compare_exchange_weak(&file->last, &last, writer->head << 1))
+            goto counted;
+    /* Stopped in between: the file does not count on this record, so it says nothing. */
+    publish(writer, *sequence, &(struct portus_record){.length = 0, .file = number});
+    return -ESTALE;
+
+counted:
+    writer->burst += taken;
+    atomic_fetch_add(&session->captured, taken);
+    if (writer->burst > atomic_load(&session->wanted))
+        atomic_store(&session->wanted, writer->burst);
+    return taken;
+}
+
+size_t portus_writer_append(struct portus_writer *writer, unsigned number, const void *data,
+                            size_t length, uint64_t offset, uint64_t *waited)
+{
+    struct portus_file *file = file_at(writer, number);
+    const uint8_t *source = data;
+    size_t done = 0;
+    uint64_t since = 0, began = 0;
+    uint32_t beat = 0;
+
+    while (done < length) {
+        size_t ask = length - done < PORTUS_CHUNK ? length - done : PORTUS_CHUNK;
+        uint64_t sequence, position;
+        ssize_t taken;
+
+        if (!readable(source + done, ask))
+            break;
+        portus_lock(&writer->lock);
+        taken = reserve(writer, number, offset + done, ask, &sequence, &position);
+        portus_unlock(&writer->lock);
+        if (taken < 0)
+            break;
+        if (taken == 0) {
+            if (began == 0)
+                began = portus_now();
+            portus_writer_pause(writer, &since, &beat);
+            continue;
+        }
+        since = 0;
+        portus_copy(writer->data + position, source + done, (size_t)taken);
+        publish(writer, sequence,
+                &(struct portus_record){.offset = offset + done,
+                                        .data = position,
+                                        .length = (uint32_t)taken,
+                                        .file = number});
+        done += (size_t)taken;
+        atomic_fetch_add(&file->captured, (uint64_t)taken);
+    }
+    if (began != 0)
+        *waited += portus_now() - began;
+    return done;
+}
+
+/* Whether all records of the file are replayed. */
+static bool drained(struct portus_writer *writer, struct portus_file *file)
+{
+    return atomic_load(&file->last) >> 1 <= atomic_load(&writer->session->tail);
+}
+
+static int sticky_error(struct portus_file *file)
+{
+    uint32_t error = atomic_load(&file->error);
+
+    if (error != 0)
+        atomic_fetch_or(&file->error, PORTUS_ERROR_REPORTED);
+    return -(int)(error & ~PORTUS_ERROR_REPORTED);
+}
+
+int portus_writer_drain(struct portus_writer *writer, unsigned number)
+{
+    struct portus_file *file = file_at(writer, number);
+    uint64_t since = 0;
+    uint32_t beat = 0;
+
+    while (!drained(writer, file) && !atomic_load(&writer->gone))
+        portus_writer_pause(writer, &since, &beat);
+    return sticky_error(file);
+}
+
+void portus_writer_stop(struct portus_writer *writer, unsigned number)
+{
+    atomic_fetch_or(&file_at(writer, number)->last, PORTUS_STOPPED);
+    portus_link_wake(&writer->link);
+}
+
+int portus_writer_release(struct portus_writer *writer, unsigned number)
+{
+    struct portus_file *file = file_at(writer, number);
+    uint64_t since = 0;
+    uint32_t beat = 0;
+
+    portus_writer_stop(writer, number);
+    while (atomic_load(&file->state) != PORTUS_FILE_DONE && !atomic_load(&writer->gone))
+        portus_writer_pause(writer, &since, &beat);
+    return sticky_error(file);
+}
+
+unsigned portus_writer_reap(struct portus_writer *writer)
+{
+    unsigned live = 0;
+
+    portus_lock(&writer->lock);
+    for (unsigned i = 0; i < PORTUS_FILES; i++) {
+        if (writer->keep[i] < 0)
+            continue;
+        if (atomic_load(&file_at(writer, i)->state) != PORTUS_FILE_DONE) {
+            live++;
+            continue;
+        }
+        syscall(SYS_close, writer->keep[i]);
+        writer->keep[i] = -1;
+        if (!atomic_load(&writer->gone))
+            free_place(writer, i);
+    }
+    portus_unlock(&writer->lock);
+    return live;
+}
+
+bool portus_writer_warm(struct portus_writer *writer)
+{
+    uint64_t ring = atomic_load(&writer->session->ring_bytes), done = atomic_load(&writer->warmed);
+
+    if (done > ring)
+        atomic_store(&writer->warmed, done = ring);
+    if (done < ring) {
+        uint64_t step = ring - done < WARM_STEP ? ring - done : WARM_STEP;
+        /* Where it is not supported, the first copy maps the pages. */
+        madvise(writer->data + done, step, MADV_POPULATE_WRITE);
+        atomic_store(&writer->warmed, done + step);
+        return false;
+    }
+    return ring >= atomic_load(&writer->session->ring_goal);
+}

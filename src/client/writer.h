@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * writer.h -- a client's end of the ring: appends records, waits, takes over
+ *
+ * One writer a process. Any number of threads may use it; a lock of its own
+ * orders them, and no copy is made under it.
+ *
+ * Functions that wait return early when the agent has died: the writer then
+ * replays the log itself (takeover.c), after which it is `gone` and only good
+ * for closing.
+ */
+#ifndef PORTUS_WRITER_H
+#define PORTUS_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "client/link.h"
+#include "common/futex.h"
+
+#define PORTUS_CHUNKS (PORTUS_RING_MAX / PORTUS_CHUNK)
+
+/* Which chunks of the ring are free: private to the client, see chunks.c. */
+struct portus_chunks {
+    uint32_t *stack;    /* free chunks; the last one is taken next */
+    uint32_t free;      /* how many */
+    uint32_t known;     /* chunks 0 to known - 1 exist */
+    uint32_t *used;     /* chunks in the order of their use: a circular queue */
+    uint64_t *last_use; /* of each used chunk: the sequence after the last record in it */
+    uint64_t first, end; /* of the queue */
+    uint32_t current;   /* the chunk that is being filled; UINT32_MAX: none */
+    uint32_t cursor;    /* first free byte in it */
+    uint32_t shrunk;    /* portus_session.ring_shrunk that `known` is of */
+};
+
+struct portus_writer {
+    struct portus_link link;
+    struct portus_session *session;
+    struct portus_record *record;
+    uint8_t *data;
+    struct portus_lock lock;
+    struct portus_chunks chunks;
+    uint64_t head;          /* records reserved */
+    uint64_t burst;         /* bytes since the log was empty */
+    _Atomic uint32_t gone;  /* taken over, or the agent has let us go */
+    _Atomic uint64_t warmed; /* bytes of the ring that are in our page tables */
+    uint32_t restarts;      /* of the worker, as far as acted upon */
+    int keep[PORTUS_FILES]; /* our own copy of each engaged description, or -1 */
+};
+
+/* A file to be engaged. Numbers as in struct portus_file. */
+struct portus_claim {
+    int fd;
+    uint64_t device, inode, directory, directory_above;
+    uint64_t size;
+    bool leaseless;
+    const char *path;
+};
+
+/*
+ * Connects (starting the agent if options say so). 0 or a negative errno, with
+ * a sentence in *why.
+ */
+int portus_writer_open(struct portus_writer *writer, const struct portus_link_options *options,
+                       const char **why);
+
+/* Closes all. No thread may be inside. In a forked child: true, which frees no shared thing. */
+void portus_writer_close(struct portus_writer *writer);
+
+/*
+ * Engages claim->fd: a lease on it, a copy of it kept, the description sent to
+ * the agent. Returns the file's number, or a negative errno: -EAGAIN somebody
+ * else has it open, -ENOSPC no place, -ESHUTDOWN the agent captures nothing.
+ */
+int portus_writer_engage(struct portus_writer *writer, const struct portus_claim *claim);
+
+/*
+ * Appends length bytes at data as the file's bytes at offset. Returns how many
+ * were captured: fewer than length when the file was stopped (somebody waits for
+ * it), when the source cannot be read, or when the agent is gone. What was not
+ * captured must be written plainly after portus_writer_release. *waited is
+ * advanced by the nanoseconds spent waiting for ring space.
+ */
+size_t portus_writer_append(struct portus_writer *writer, unsigned file, const void *data,
+                            size_t length, uint64_t offset, uint64_t *waited);
+
+/* Waits until all records of the file are replayed. 0, or its sticky error. */
+int portus_writer_drain(struct portus_writer *writer, unsigned file);
+
+/*
+ * Stops the file: no more records. Does not wait. The place stays claimed until
+ * portus_writer_reap.
+ */
+void portus_writer_stop(struct portus_writer *writer, unsigned file);
+
+/* Stops the file, and waits until it is an ordinary one. 0, or its sticky error. */
+int portus_writer_release(struct portus_writer *writer, unsigned file);
+
+/*
+ * Gives up the places and copies of all files that are done. Returns how many
+ * files of this writer are still live.
+ */
+unsigned portus_writer_reap(struct portus_writer *writer);
+
+/* Waits a short while for the agent to get on, takes over if it is dead or hangs. */
+void portus_writer_pause(struct portus_writer *writer, uint64_t *since, uint32_t *beat);
+
+/* takeover.c: if the agent is gone, replays what is left. Returns whether it is gone. */
+bool portus_writer_check(struct portus_writer *writer);
+
+/* Maps pages of the ring that the agent has populated; true when there is no more to do. */
+bool portus_writer_warm(struct portus_writer *writer);
+
+#endif

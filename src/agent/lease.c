@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lease.c -- engaged files: from their description's arrival to their being ordinary
+ *
+ * The shim has taken a write lease on the very description that it sends, so every
+ * other opener waits in open(2) until the lease is dropped here. When somebody
+ * waits, the kernel signals the keeper; the signal says too little (its si_fd is the
+ * setter's number), so each lease is asked.
+ *
+ * A file is finished when it is stopped and the tail has passed its last record:
+ * surplus blocks are trimmed, then the lease goes, then our descriptor. Once the
+ * lease is gone others may write, so the trim is marked as done before.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/state.h"
+#include "common/futex.h"
+#include "common/log.h"
+
+int agent_file_engage(struct agent *agent, unsigned session, uint32_t number, int fd)
+{
+    struct agent_state *state = agent->state;
+    struct portus_file *file;
+    struct stat status;
+    int flags = fcntl(fd, F_GETFL);
+
+    if (number >= PORTUS_FILES)
+        goto refuse;
+    file = &agent->control->file[number];
+    if (atomic_load(&file->owner) != session + 1)
+        goto refuse;
+    if (state->file[number] != 0) {
+        /* Sent again after a worker was killed, and the first one had arrived after all. */
+        close(fd);
+        return state->owner[number] == session + 1 ? 0 : -EPROTO;
+    }
+    if (flags < 0 || (flags & O_PATH) || (flags & O_ACCMODE) == O_RDONLY ||
+        fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+        goto refuse;
+    state->owner[number] = session + 1;
+    state->leased[number] = atomic_load(&file->leaseless) == 0;
+    state->file[number] = fd;
+    atomic_store(&file->state, PORTUS_FILE_LIVE);
+    if (atomic_load(&agent->control->passive) != PORTUS_CAPTURING)
+        atomic_fetch_or(&file->last, PORTUS_STOPPED);
+    else if (state->leased[number] && fcntl(fd, F_GETLEASE) != F_WRLCK)
+        atomic_fetch_or(&file->last, PORTUS_STOPPED); /* broken while it travelled */
+    return 0;
+
+refuse:
+    close(fd);
+    return -EPROTO;
+}
+
+void agent_files_broken(struct agent *agent)
+{
+    for (unsigned i = 0; i < PORTUS_FILES; i++)
+        if (agent->state->file[i] != 0 && agent->state->leased[i] &&
+            fcntl(agent->state->file[i], F_GETLEASE) != F_WRLCK)
+            atomic_fetch_or(&agent->control->file[i].last, PORTUS_STOPPED);
+}
+
+void agent_files_stop(struct agent *agent, unsigned session)
+{
+    for (unsigned i = 0; i < PORTUS_FILES; i++)
+        if (agent->state->file[i] != 0 && (session == 0 || agent->state->owner[i] == session))
+            atomic_fetch_or(&agent->control->file[i].last, PORTUS_STOPPED);
+}
+
+unsigned agent_files_count(const struct agent *agent, unsigned session)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < PORTUS_FILES; i++)
+        count += agent->state->file[i] != 0 && (session == 0 || agent->state->owner[i] == session);
+    return count;
+}
+
+static void finish(struct agent *agent, unsigned number)
+{
+    struct agent_state *state = agent->state;
+    struct portus_file *file = &agent->control->file[number];
+    int fd = state->file[number];
+    struct stat status;
+
+    if (atomic_load(&file->state) != PORTUS_FILE_TRIMMED) {
+        if (fstat(fd, &status) == 0 &&
+            atomic_load(&file->reserved_end) > (uint64_t)status.st_size &&
+            ftruncate(fd, status.st_size) < 0)
+            agent_error(agent, "%.*s: blocks reserved beyond its end stay with it: %s",
+                        PORTUS_FILE_PATH - 1, file->path, strerror(errno));
+        atomic_store(&file->state, PORTUS_FILE_TRIMMED);
+    }
+    if (state->leased[number])
+        fcntl(fd, F_SETLEASE, F_UNLCK);
+    state->file[number] = 0;
+    state->owner[number] = 0;
+    close(fd);
+    atomic_fetch_add(&agent->control->drained_files, 1);
+    atomic_fetch_sub(&agent->control->live, 1);
+    atomic_store(&file->state, PORTUS_FILE_DONE);
+    agent_progress(agent);
+    portus_futex_advance(&agent->control->finished);
+}
+
+bool agent_files_finish(struct agent *agent)
+{
+    bool did = false;
+
+    for (unsigned i = 0; i < PORTUS_FILES; i++) {
+        uint32_t owner = agent->state->owner[i];
+        uint64_t last;
+
+        if (agent->state->file[i] == 0 || owner == 0)
+            continue;
+        last = atomic_load(&agent->control->file[i].last);
+        if ((last & PORTUS_STOPPED) && last >> 1 <= agent->state->session[owner - 1].tail) {
+            finish(agent, i);
+            did = true;
+        }
+    }
+    return did;
+}

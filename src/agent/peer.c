@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * peer.c -- the agent's connections: who may come in, and what they say
+ *
+ * Only this user's processes are let in, by the uid that the socket knows. What
+ * they say is checked; one that breaks the protocol loses its connection, which is
+ * all that it loses: what it had captured is drained as if it had died.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/state.h"
+#include "common/log.h"
+#include "common/message.h"
+
+#define MESSAGES_A_TURN 64
+
+static void close_fds(const int *fds, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        close(fds[i]);
+}
+
+static void hang_up(struct agent *agent, struct agent_peer *peer)
+{
+    struct agent_state *state = agent->state;
+    int socket = peer->socket;
+
+    if (peer->session != 0)
+        agent_session_leave(agent, peer->session - 1);
+    else if (peer->pidfd != 0)
+        close(peer->pidfd);
+    memset(peer, 0, sizeof(*peer));
+    close(socket);
+    while (state->peers_end > 0 && state->peer[state->peers_end - 1].socket == 0)
+        state->peers_end--;
+}
+
+unsigned agent_peers_count(const struct agent *agent)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < agent->state->peers_end; i++)
+        count += agent->state->peer[i].socket != 0;
+    return count;
+}
+
+/* After another worker was killed: who got no welcome asks again on a new connection. */
+void agent_peers_resume(struct agent *agent)
+{
+    for (unsigned i = 0; i < AGENT_PEERS; i++)
+        if (agent->state->peer[i].socket != 0) {
+            agent->state->peers_end = i + 1;
+            if (!agent->state->peer[i].welcomed)
+                hang_up(agent, &agent->state->peer[i]);
+        }
+    for (unsigned i = 0; i < PORTUS_SESSIONS; i++) {
+        bool connected = false;
+        for (unsigned j = 0; j < agent->state->peers_end; j++)
+            connected |= agent->state->peer[j].session == i + 1;
+        if (!connected && agent->state->session[i].ring != 0)
+            agent_session_leave(agent, i);
+    }
+}
+
+static void let_in(struct agent *agent)
+{
+    struct agent_state *state = agent->state;
+    struct ucred who;
+    socklen_t size = sizeof(who);
+    struct agent_peer *place = NULL;
+    int fd = accept4(state->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd < 0)
+        return;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0 || who.uid != geteuid()) {
+        log_warn("a process of another user knocked: refused");
+        close(fd);
+        return;
+    }
+    for (unsigned i = 0; i < AGENT_PEERS && place == NULL; i++)
+        if (state->peer[i].socket == 0)
+            place = &state->peer[i];
+    if (place == NULL) {
+        agent_error(agent, "more than %d connections: one more is refused", AGENT_PEERS);
+        close(fd);
+        return;
+    }
+    memset(place, 0, sizeof(*place));
+    place->pid = (uint32_t)who.pid;
+    place->socket = fd;
+    if ((uint32_t)(place - state->peer) >= state->peers_end)
+        state->peers_end = (uint32_t)(place - state->peer) + 1;
+}
+
+static int welcome(struct agent *agent, struct agent_peer *peer, const struct portus_message *hello)
+{
+    struct agent_state *state = agent->state;
+    struct portus_message answer = portus_message_make(PORTUS_OP_WELCOME);
+    int fds[3] = {state->control_fd, state->doorbell, -1};
+    unsigned count = 2;
+    int number;
+
+    answer.value = UINT32_MAX;
+    peer->role = hello->value;
+    if (peer->role == PORTUS_ROLE_CLIENT) {
+        peer->pidfd = (int)syscall(SYS_pidfd_open, peer->pid, 0);
+        if (peer->pidfd < 0) {
+            peer->pidfd = 0;
+            answer.error = -ESRCH;
+            goto send;
+        }
+        number = agent_session_open(agent, peer, hello->size);
+        if (number < 0) {
+            answer.error = number;
+            goto send;
+        }
+        peer->session = (uint32_t)number + 1;
+        answer.value = (uint32_t)number;
+        answer.size = state->session[number].ring_map;
+        answer.flags = state->welcomed++ == 0 ? PORTUS_WELCOME_FIRST : 0;
+        fds[count++] = state->session[number].ring;
+    } else if (peer->role != PORTUS_ROLE_LOOK) {
+        return -EPROTO;
+    }
+send:
+    if (answer.error != 0)
+        count = 0;
+    peer->welcomed = true;
+    return portus_message_send(peer->socket, &answer, fds, count);
+}
+
+/* Handles one message. 0, or a negative errno: hang up. */
+static int hear(struct agent *agent, struct agent_peer *peer)
+{
+    struct portus_message message;
+    int fds[PORTUS_MESSAGE_FDS];
+    unsigned count = 0;
+    int error = portus_message_receive(peer->socket, &message, fds, &count, 0);
+
+    if (error != 0)
+        return error;
+    if (message.op == PORTUS_OP_ENGAGE && count == 1 && peer->session != 0)
+        return agent_file_engage(agent, peer->session - 1, message.value, fds[0]);
+    close_fds(fds, count);
+    if (count != 0)
+        return -EPROTO;
+    if (!peer->welcomed)
+        return message.op == PORTUS_OP_HELLO ? welcome(agent, peer, &message) : -EPROTO;
+    switch (message.op) {
+    case PORTUS_OP_OFF:
+    case PORTUS_OP_ON:
+        if (atomic_load(&agent->control->passive) != PORTUS_PASSIVE_TERM)
+            atomic_store(&agent->control->passive,
+                         message.op == PORTUS_OP_OFF ? PORTUS_PASSIVE_OFF : PORTUS_CAPTURING);
+        return 0;
+    default:
+        return -EPROTO;
+    }
+}
+
+static void listen_to(struct agent *agent, struct agent_peer *peer)
+{
+    int error = 0;
+
+    for (unsigned i = 0; i < MESSAGES_A_TURN && error == 0; i++)
+        error = hear(agent, peer);
+    if (error == 0 || error == -EAGAIN)
+        return;
+    if (error != -ECONNRESET)
+        agent_error(agent, "process %u broke the protocol (%s): its connection is closed", peer->pid,
+                    strerror(-error));
+    hang_up(agent, peer);
+}
+
+static void empty(int eventfd)
+{
+    uint64_t value;
+
+    if (read(eventfd, &value, sizeof(value)) < 0)
+        log_debug("eventfd: %s", strerror(errno));
+}
+
+bool agent_peers_turn(struct agent *agent, int milliseconds)
+{
+    static struct pollfd events[AGENT_PEERS + 3];
+    static uint32_t who[AGENT_PEERS + 3];
+    struct agent_state *state = agent->state;
+    unsigned count = 3;
+
+    events[0] = (struct pollfd){.fd = state->listener, .events = POLLIN};
+    events[1] = (struct pollfd){.fd = state->doorbell, .events = POLLIN};
+    events[2] = (struct pollfd){.fd = state->breaks, .events = POLLIN};
+    for (unsigned i = 0; i < state->peers_end; i++)
+        if (state->peer[i].socket != 0) {
+            who[count] = i;
+            events[count++] = (struct pollfd){.fd = state->peer[i].socket, .events = POLLIN};
+        }
+    if (poll(events, count, milliseconds) <= 0)
+        return false;
+    if (events[1].revents)
+        empty(state->doorbell);
+    if (events[2].revents) {
+        empty(state->breaks);
+        agent_files_broken(agent);
+    }
+    for (unsigned i = 3; i < count; i++)
+        if (events[i].revents)
+            listen_to(agent, &state->peer[who[i]]);
+    if (events[0].revents)
+        let_in(agent);
+    return true;
+}

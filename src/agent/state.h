@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * state.h -- what keeper and worker share, so that a killed worker is resumed
+ *
+ * The keeper makes it in shared memory before it starts the first worker; the two
+ * also share their descriptor table. A worker that takes over rebuilds its
+ * mappings from the descriptors named here, closes all others, and goes on. So
+ * each entry is written last when something is set up, and first when it is
+ * taken down: a descriptor that is not named here yet is as good as closed.
+ */
+#ifndef PORTUS_AGENT_STATE_H
+#define PORTUS_AGENT_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/env.h"
+#include "portus/ring.h"
+
+#define AGENT_PEERS 1024
+
+/* A connection. All descriptors here are 0 when there is none: 0 is /dev/null. */
+struct agent_peer {
+    int socket;
+    int pidfd;         /* of a client; tells dead from gone */
+    uint32_t pid;
+    uint32_t role;     /* enum portus_role; 0: no HELLO yet */
+    uint32_t session;  /* of a client: its number + 1; 0: none */
+    bool welcomed;
+};
+
+struct agent_session {
+    int ring;          /* memfd */
+    int pidfd;         /* outlives the connection: its client may still be copying */
+    uint64_t tail;     /* the true one; the one in shared memory is for clients */
+    uint64_t ring_map; /* bytes that are mapped */
+    uint64_t stalled;  /* when a record was first found not ready, ns; for the log */
+};
+
+struct agent_state {
+    int listener;
+    int control_fd;
+    int doorbell;  /* eventfd: a client has something */
+    int breaks;    /* eventfd: the keeper got a lease signal */
+    int keeper;    /* pid */
+    uint32_t welcomed; /* clients so far */
+    struct portus_env env;
+    struct agent_peer peer[AGENT_PEERS];
+    uint32_t peers_end; /* no peer is at or above it */
+    struct agent_session session[PORTUS_SESSIONS];
+    int file[PORTUS_FILES];          /* descriptors of engaged files; 0: none */
+    bool leased[PORTUS_FILES];
+    uint32_t owner[PORTUS_FILES];    /* session number + 1 that sent it */
+};
+
+/* The worker's own: mappings and what can be found again. */
+struct agent {
+    struct agent_state *state;
+    struct portus_control *control;
+    uint8_t *ring[PORTUS_SESSIONS]; /* mapped, or NULL */
+    uint64_t idle_since;            /* nobody connected, nothing live; 0: busy */
+    uint64_t looked;                /* at the memory, ns */
+    uint64_t busy_ns, busy_bytes;   /* of the drain, for its rate */
+};
+
+/* worker.c: what a worker does until the agent is no longer needed; returns its exit status. */
+int agent_work(struct agent_state *state, struct portus_control *control);
+
+/* Logs an error and shows it in portusctl status. */
+void agent_error(struct agent *agent, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Wakes clients that wait for a tail or a file's state. */
+void agent_progress(struct agent *agent);
+
+/* peer.c: connections */
+bool agent_peers_turn(struct agent *agent, int milliseconds); /* whether anything came */
+void agent_peers_resume(struct agent *agent);
+unsigned agent_peers_count(const struct agent *agent);
+
+/* ring.c: sessions and their memory */
+int agent_session_open(struct agent *agent, const struct agent_peer *peer, uint64_t wanted);
+void agent_session_leave(struct agent *agent, unsigned number); /* its client hung up */
+bool agent_session_end(struct agent *agent, unsigned number);   /* if all is drained; whether */
+int agent_ring_map(struct agent *agent, unsigned number);
+bool agent_rings_grow(struct agent *agent); /* one step; whether there is more to do */
+void agent_rings_relieve(struct agent *agent); /* gives memory back when it is short */
+
+/* drain.c: replays at most one piece of a session; whether it did */
+bool agent_drain(struct agent *agent, unsigned number);
+/* Whether the session's client has died: then a record that is not ready never will be. */
+bool agent_client_dead(const struct agent_session *session);
+
+/* lease.c: engaged files */
+int agent_file_engage(struct agent *agent, unsigned session, uint32_t number, int fd);
+void agent_files_broken(struct agent *agent);         /* stops those that somebody waits for */
+void agent_files_stop(struct agent *agent, unsigned session); /* session + 1, or 0: all */
+bool agent_files_finish(struct agent *agent);         /* those that are stopped and drained */
+unsigned agent_files_count(const struct agent *agent, unsigned session);
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * worker.c -- the agent's one loop
+ *
+ * Each turn: take what came in, replay one piece of each session, finish files
+ * that are drained. When there is nothing to replay: grow rings for the next
+ * save, then sleep. One thread, because the order of replay is the point, and one
+ * core replays faster than most disks write.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/state.h"
+#include "common/futex.h"
+#include "common/log.h"
+
+#define IDLE_NS 3000000000ull
+#define SLEEP_MS 1000
+#define LOOK_NS 1000000000ull
+
+void agent_error(struct agent *agent, const char *format, ...)
+{
+    char text[PORTUS_ERROR_TEXT];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    log_error("%s", text);
+    memcpy(agent->control->last_error, text, sizeof(text));
+    atomic_fetch_add(&agent->control->errors, 1);
+}
+
+void agent_progress(struct agent *agent)
+{
+    if (atomic_load(&agent->control->progress_waiters) != 0)
+        portus_futex_advance(&agent->control->progress);
+    else
+        atomic_fetch_add(&agent->control->progress, 1);
+}
+
+static bool known(const struct agent_state *state, int fd)
+{
+    if (fd <= 2 || fd == state->listener || fd == state->control_fd || fd == state->doorbell ||
+        fd == state->breaks)
+        return true;
+    for (unsigned i = 0; i < AGENT_PEERS; i++)
+        if (fd == state->peer[i].socket || fd == state->peer[i].pidfd)
+            return true;
+    for (unsigned i = 0; i < PORTUS_SESSIONS; i++)
+        if (fd == state->session[i].ring || fd == state->session[i].pidfd)
+            return true;
+    for (unsigned i = 0; i < PORTUS_FILES; i++)
+        if (fd == state->file[i])
+            return true;
+    return false;
+}
+
+/* What the last worker had opened or received and not noted before it was killed. */
+static void close_unknown(const struct agent_state *state)
+{
+    DIR *directory = opendir("/proc/self/fd");
+
+    if (directory == NULL)
+        return;
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+        int fd = atoi(entry->d_name);
+        if (fd != dirfd(directory) && !known(state, fd))
+            close(fd);
+    }
+    closedir(directory);
+}
+
+static void resume(struct agent *agent)
+{
+    for (unsigned i = 0; i < PORTUS_SESSIONS; i++)
+        if (agent->state->session[i].ring != 0 && agent_ring_map(agent, i) != 0)
+            agent_error(agent, "session %u: its ring cannot be mapped again: %s", i,
+                        strerror(errno));
+    close_unknown(agent->state);
+    agent_peers_resume(agent);
+    agent_files_broken(agent); /* a signal may have come while nobody worked */
+}
+
+static bool drain_all(struct agent *agent)
+{
+    uint64_t began = portus_now();
+    bool did = false;
+
+    for (unsigned i = 0; i < PORTUS_SESSIONS; i++)
+        if (atomic_load(&agent->control->session[i].state) != PORTUS_SESSION_FREE &&
+            agent->ring[i] != NULL)
+            did |= agent_drain(agent, i);
+    if (did)
+        agent->busy_ns += portus_now() - began;
+    return did;
+}
+
+/*
+ * The kernel takes a lease away lease-break-time after somebody waits for it, so
+ * what is not drained yet must fit well within that; and sessions share.
+ */
+static void measure(struct agent *agent)
+{
+    static uint64_t seconds;
+    struct portus_control *control = agent->control;
+    unsigned active = 0;
+    uint64_t rate, share;
+
+    if (seconds == 0) {
+        FILE *file = fopen("/proc/sys/fs/lease-break-time", "re");
+        unsigned long long read = 0;
+        if (file != NULL) {
+            if (fscanf(file, "%llu", &read) != 1)
+                read = 0;
+            fclose(file);
+        }
+        seconds = read > 0 ? read : 45;
+    }
+    if (agent->busy_ns < 100000000ull)
+        return;
+    rate = (uint64_t)((double)agent->busy_bytes * 1e9 / (double)agent->busy_ns);
+    agent->busy_ns = agent->busy_bytes = 0;
+    if (atomic_load(&control->drain_rate) != 0)
+        rate = (atomic_load(&control->drain_rate) * 3 + rate) / 4;
+    atomic_store(&control->drain_rate, rate);
+    for (unsigned i = 0; i < PORTUS_SESSIONS; i++)
+        active += atomic_load(&control->session[i].state) != PORTUS_SESSION_FREE;
+    share = rate * seconds / 3 / (active > 0 ? active : 1);
+    atomic_store(&control->undrained_limit, share > PORTUS_CHUNK * 16 ? share : PORTUS_CHUNK * 16);
+}
+
+static bool nothing_pending(const struct agent *agent)
+{
+    for (unsigned i = 0; i < PORTUS_SESSIONS; i++) {
+        const struct portus_session *session = &agent->control->session[i];
+        if (atomic_load(&session->state) != PORTUS_SESSION_FREE &&
+            atomic_load(&session->head) >> 1 != agent->state->session[i].tail)
+            return false;
+    }
+    return true;
+}
+
+static void end_sessions(struct agent *agent)
+{
+    for (unsigned i = 0; i < PORTUS_SESSIONS; i++)
+        if (atomic_load(&agent->control->session[i].state) == PORTUS_SESSION_DYING)
+            agent_session_end(agent, i);
+}
+
+/* Whether the agent has been of no use for a while. */
+static bool over(struct agent *agent, uint64_t now)
+{
+    if (agent_peers_count(agent) > 0 || agent_files_count(agent, 0) > 0 ||
+        !nothing_pending(agent)) {
+        agent->idle_since = 0;
+        return false;
+    }
+    if (agent->idle_since == 0)
+        agent->idle_since = now;
+    return now - agent->idle_since > IDLE_NS ||
+           atomic_load(&agent->control->passive) == PORTUS_PASSIVE_TERM;
+}
+
+int agent_work(struct agent_state *state, struct portus_control *control)
+{
+    static struct agent agent;
+    bool stopping = false;
+
+    agent.state = state;
+    agent.control = control;
+    atomic_store(&control->worker, (uint32_t)getpid());
+    resume(&agent);
+    for (;;) {
+        uint64_t now = portus_now();
+        bool busy;
+
+        atomic_fetch_add(&control->beat, 1);
+        if (atomic_load(&control->passive) != PORTUS_CAPTURING && !stopping)
+            agent_files_stop(&agent, 0);
+        stopping = atomic_load(&control->passive) != PORTUS_CAPTURING;
+        busy = agent_peers_turn(&agent, 0);
+        if (drain_all(&agent)) {
+            busy = true;
+            measure(&agent);
+        }
+        busy |= agent_files_finish(&agent);
+        end_sessions(&agent);
+        if (busy)
+            continue;
+        if (nothing_pending(&agent) && agent_rings_grow(&agent))
+            continue;
+        if (now - agent.looked > LOOK_NS) {
+            agent.looked = now;
+            agent_rings_relieve(&agent);
+        }
+        if (over(&agent, now))
+            return 0;
+
+        /* Sleep; whoever appends a record after this store rings the doorbell. */
+        atomic_store(&control->sleeping, 1);
+        atomic_thread_fence(memory_order_seq_cst);
+        if (nothing_pending(&agent))
+            agent_peers_turn(&agent, SLEEP_MS);
+        else
+            agent_peers_turn(&agent, 1); /* a record is reserved and not ready yet */
+        atomic_store(&control->sleeping, 0);
+    }
+}

@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * file.c -- a file that the program writes and that is, or may become, captured
+ *
+ * The kernel's descriptor stays the truth about where it stands: a captured write
+ * moves its offset by lseek, so dup, fork and stdio see what they expect. What lags
+ * behind is size and contents, so each call that would see them is answered or
+ * waits. Blocks are reserved before a write is captured, so that a full disk is
+ * found by the write that does not fit, not by the drain.
+ */
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/falloc.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "policy.h"
+#include "real.h"
+#include "shim.h"
+#include "summary.h"
+
+#define FILES 4096
+#define PIECE (1ul << 20)
+#define WRITE_MAX 0x7ffff000ul /* what the kernel takes at most in one write(2) */
+#define STEP_FIRST (32ull << 20)
+#define STEP_LAST (512ull << 20)
+#define BLOCK 4096ull
+
+_Atomic uint16_t fdtab[FDTAB_SIZE];
+
+static struct file files[FILES];
+static struct portus_lock table; /* of allocation */
+
+struct file *files_at(unsigned index)
+{
+    return index < FILES ? &files[index] : NULL;
+}
+
+static struct portus_file *shared(const struct file *file)
+{
+    return &shim.writer.link.control->file[file->number];
+}
+
+static int identity(int fd, struct statx *status)
+{
+    return (int)syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, status);
+}
+
+static uint64_t device_of(const struct statx *status)
+{
+    return makedev(status->stx_dev_major, status->stx_dev_minor);
+}
+
+void file_candidate(int fd, bool created)
+{
+    if ((unsigned)fd >= FDTAB_SIZE || !shim_own() || atomic_load(&shim.ending))
+        return;
+    file_close(fd); /* a descriptor that was closed behind our back */
+    portus_lock(&table);
+    for (unsigned i = 0; i < FILES; i++) {
+        struct file *file = &files[i];
+        if (atomic_load(&file->state) != FILE_FREE)
+            continue;
+        /* The lock is kept as it is: somebody may just be leaving it. */
+        file->head_length = 0;
+        file->created = created;
+        file->sampled = file->counted = false;
+        file->reserved_from = file->reserved_to = 0;
+        file->reserve_step = STEP_FIRST;
+        atomic_store(&file->fds, 1);
+        atomic_store(&file->state, FILE_CANDIDATE);
+        atomic_store(&fdtab[fd], (uint16_t)(i + 1));
+        break;
+    }
+    portus_unlock(&table);
+}
+
+void file_duplicate(int fd, int other)
+{
+    struct file *file = fdtab_file(fd);
+
+    if (file == NULL || (unsigned)other >= FDTAB_SIZE)
+        return;
+    portus_lock(&table);
+    if (fdtab_file(fd) == file) {
+        atomic_fetch_add(&file->fds, 1);
+        atomic_store(&fdtab[other], atomic_load(&fdtab[fd]));
+    }
+    portus_unlock(&table);
+}
+
+static int release_locked(struct file *file)
+{
+    int error;
+
+    if (atomic_load(&file->state) != FILE_ENGAGED)
+        return 0;
+    error = portus_writer_release(&shim.writer, file->number);
+    atomic_store(&file->state, FILE_PLAIN);
+    portus_writer_reap(&shim.writer);
+    return error;
+}
+
+/*
+ * Whether fd still is the file that was engaged; with the lock held. If not, it was
+ * closed and opened again without our seeing it.
+ */
+static bool same(struct file *file, int fd)
+{
+    struct statx status;
+
+    if (identity(fd, &status) == 0 && status.stx_ino == file->inode &&
+        device_of(&status) == file->device)
+        return true;
+    log_debug("descriptor %d is another file now", fd);
+    atomic_store(&fdtab[fd], 0);
+    if (atomic_fetch_sub(&file->fds, 1) == 1) {
+        release_locked(file);
+        atomic_store(&file->state, FILE_FREE);
+    }
+    return false;
+}
+
+/* Takes the lock if fd still belongs to the file, which must be engaged. */
+static bool enter(struct file *file, int fd, struct guard *guard)
+{
+    if (atomic_load(&file->state) != FILE_ENGAGED || !shim_own())
+        return false;
+    *guard = shim_guard();
+    portus_lock(&file->lock);
+    if (fdtab_file(fd) == file && atomic_load(&file->state) == FILE_ENGAGED && same(file, fd))
+        return true;
+    portus_unlock(&file->lock);
+    shim_unguard(guard);
+    return false;
+}
+
+static void leave(struct file *file, const struct guard *guard)
+{
+    portus_unlock(&file->lock);
+    shim_unguard(guard);
+}
+
+static int try_reserve(int fd, uint64_t start, uint64_t length)
+{
+    long error;
+
+    do
+        error = syscall(SYS_fallocate, fd, FALLOC_FL_KEEP_SIZE, start, length);
+    while (error < 0 && errno == EINTR);
+    return error < 0 ? -errno : 0;
+}
+
+/* Reserves blocks for a write, a step ahead where writes follow each other. */
+static int reserve(struct file *file, int fd, uint64_t offset, uint64_t length)
+{
+    struct portus_file *entry = shared(file);
+    uint64_t end = offset + length, start, step;
+    int error;
+
+    if (atomic_load(&entry->leaseless)) /* shared: what they reserve, they say at close */
+        return 0;
+    if (offset >= file->reserved_from && end <= file->reserved_to)
+        return 0;
+    if (offset >= file->reserved_from && offset <= file->reserved_to) {
+        start = file->reserved_to;
+        step = end - start > file->reserve_step ? end - start : file->reserve_step;
+    } else {
+        start = offset / BLOCK * BLOCK;
+        step = end - start;
+        file->reserved_from = start;
+        file->reserved_to = start;
+    }
+    error = try_reserve(fd, start, step);
+    if (error != 0 && step > end - start) {
+        step = end - start;
+        error = try_reserve(fd, start, step);
+    }
+    /* Also after a failure: part of it may be reserved, and is trimmed at the end. */
+    if (start + step > atomic_load(&entry->reserved_end))
+        atomic_store(&entry->reserved_end, start + step);
+    if (error != 0)
+        return error;
+    file->reserved_to = start + step;
+    if (file->reserve_step < STEP_LAST)
+        file->reserve_step *= 2;
+    return 0;
+}
+
+/* Copies the vectors' part [skip, skip + length) into part. Returns how many vectors. */
+static int slice(const struct iovec *vector, int count, size_t skip, size_t length,
+                 struct iovec *part)
+{
+    int parts = 0;
+
+    for (int i = 0; i < count && length > 0 && parts < IOV_MAX; i++) {
+        if (skip >= vector[i].iov_len) {
+            skip -= vector[i].iov_len;
+            continue;
+        }
+        size_t here = vector[i].iov_len - skip;
+        if (here > length)
+            here = length;
+        part[parts++] = (struct iovec){(char *)vector[i].iov_base + skip, here};
+        length -= here;
+        skip = 0;
+    }
+    return parts;
+}
+
+/* Writes [done, total) plainly, in pieces; what write(2) would return for the whole. */
+static ssize_t write_plain(int fd, const struct iovec *vector, int count, size_t done,
+                           size_t total, off_t offset, bool current)
+{
+    struct iovec part[IOV_MAX];
+
+    while (done < total) {
+        size_t piece = total - done < PIECE ? total - done : PIECE;
+        int parts = slice(vector, count, done, piece, part);
+        ssize_t written = current ? real_writev(fd, part, parts)
+                                  : real_pwritev(fd, part, parts, offset + (off_t)done);
+        if (written < 0)
+            return done > 0 ? (ssize_t)done : -1;
+        done += (size_t)written;
+        if ((size_t)written < piece)
+            break;
+    }
+    return (ssize_t)done;
+}
+
+static void raise_size(struct portus_file *entry, uint64_t end)
+{
+    uint64_t size = atomic_load(&entry->size);
+
+    while (size < end && !atomic_compare_exchange_weak(&entry->size, &size, end))
+        ;
+}
+
+/* A captured write; with the lock held. True as in file_write. */
+static bool capture(struct file *file, int fd, const struct iovec *vector, int count,
+                    off_t offset, size_t total, ssize_t *result)
+{
+    struct portus_file *entry = shared(file);
+    bool current = offset == FILE_CURRENT;
+    uint64_t began = portus_now(), waited = 0;
+    size_t done = 0;
+    int error;
+
+    if (total == 0 || offset < FILE_CURRENT)
+        return false;
+    if (current)
+        offset = syscall(SYS_lseek, fd, 0, SEEK_CUR);
+    error = -(int)(atomic_load(&entry->error) & ~PORTUS_ERROR_REPORTED);
+    if (error != 0) {
+        release_locked(file);
+        errno = -error;
+        *result = -1;
+        return true;
+    }
+    if (offset < 0 || total > (uint64_t)(INT64_MAX - offset) - PORTUS_CHUNK ||
+        reserve(file, fd, (uint64_t)offset, total) != 0) {
+        release_locked(file); /* then the kernel says what is wrong, at the right byte */
+        *result = write_plain(fd, vector, count, 0, total, offset, current);
+        return true;
+    }
+    for (int i = 0; i < count && done < total; i++) {
+        size_t length = vector[i].iov_len < total - done ? vector[i].iov_len : total - done;
+        size_t taken = portus_writer_append(&shim.writer, file->number, vector[i].iov_base, length,
+                                            (uint64_t)offset + done, &waited);
+        done += taken;
+        if (taken < length)
+            break;
+    }
+    raise_size(entry, (uint64_t)offset + done);
+    if (current)
+        syscall(SYS_lseek, fd, offset + (off_t)done, SEEK_SET);
+    if (done < total) {
+        error = release_locked(file);
+        if (error != 0) {
+            errno = -error;
+            *result = -1;
+            return true;
+        }
+        *result = write_plain(fd, vector, count, done, total, offset, current);
+    } else {
+        *result = (ssize_t)done;
+    }
+    summary_captured(done, portus_now() - began);
+    return true;
+}
+
+/* Engages a candidate if policy says so; with the lock held. False: fail the write. */
+static bool consider(struct file *file, int fd, size_t total)
+{
+    char path[PATH_MAX];
+    struct portus_claim claim = {.fd = fd};
+    struct portus_writer *writer;
+    const char *why = NULL;
+    enum verdict verdict;
+    int number;
+
+    verdict = policy_judge(file, fd, total, &claim, path, sizeof(path));
+    if (verdict == VERDICT_NOT_YET || verdict == VERDICT_NOT_OURS)
+        return true;
+    if (verdict == VERDICT_SAMPLE) {
+        file->sampled = true;
+        atomic_store(&file->state, FILE_PLAIN);
+        return true;
+    }
+    if (verdict == VERDICT_CAPTURE && shim.env.mode == PORTUS_REPORT) {
+        summary_would();
+        atomic_store(&file->state, FILE_PLAIN);
+        return true;
+    }
+    if (verdict == VERDICT_CAPTURE) {
+        writer = shim_writer(&why);
+        if (writer == NULL) {
+            verdict = VERDICT_AGENT;
+        } else {
+            number = portus_writer_engage(writer, &claim);
+            if (number >= 0) {
+                file->number = (unsigned)number;
+                file->device = claim.device;
+                file->inode = claim.inode;
+                atomic_store(&file->state, FILE_ENGAGED);
+                summary_captured_file();
+                shim_watch();
+                return true;
+            }
+            verdict = policy_verdict(number);
+        }
+    }
+    /* Not captured, so not in the log: what is must come first. */
+    shim_barrier();
+    atomic_store(&file->state, FILE_PLAIN);
+    return !policy_refuse(file, verdict, path, why);
+}
+
+static void note_head(struct file *file, const struct iovec *vector, int count, off_t offset)
+{
+    size_t length;
+
+    if (file->head_length > 0 || count < 1 || (offset != FILE_CURRENT && offset != 0))
+        return;
+    length = vector[0].iov_len < FILE_HEAD ? vector[0].iov_len : FILE_HEAD;
+    if (length == 0 || vector[0].iov_base == NULL)
+        return;
+    /* By the kernel: the program's pointer may be wrong. */
+    struct iovec local = {file->head, length}, remote = {vector[0].iov_base, length};
+    if (syscall(SYS_process_vm_readv, getpid(), &local, 1ul, &remote, 1ul, 0ul) == (long)length)
+        file->head_length = (uint8_t)length;
+}
+
+bool file_write(struct file *file, int fd, const struct iovec *vector, int count, off_t offset,
+                ssize_t *result)
+{
+    uint32_t state = atomic_load(&file->state);
+    struct portus_control *control;
+    struct guard guard;
+    size_t total = 0;
+    bool done = false;
+    uint64_t began;
+
+    if ((state == FILE_PLAIN && !file->sampled) || state == FILE_FREE || count <= 0 ||
+        count > IOV_MAX)
+        return false;
+    for (int i = 0; i < count; i++) {
+        if (vector[i].iov_len > (size_t)SSIZE_MAX - total)
+            return false;
+        total += vector[i].iov_len;
+    }
+    if (total > WRITE_MAX)
+        total = WRITE_MAX;
+    if (state == FILE_CANDIDATE) {
+        control = shim_control();
+        if (total < shim.env.min_write && (control == NULL || atomic_load(&control->live) == 0)) {
+            if (file->head_length == 0 && shim_own())
+                note_head(file, vector, count, offset);
+            return false;
+        }
+    }
+    if (!shim_own())
+        return false;
+
+    guard = shim_guard();
+    portus_lock(&file->lock);
+    if (fdtab_file(fd) != file)
+        goto unlock;
+    if (atomic_load(&file->state) == FILE_CANDIDATE) {
+        note_head(file, vector, count, offset);
+        if (!consider(file, fd, total)) {
+            errno = ENOTSUP;
+            *result = -1;
+            done = true;
+            goto unlock;
+        }
+    }
+    if (atomic_load(&file->state) == FILE_ENGAGED) {
+        if (same(file, fd))
+            done = capture(file, fd, vector, count, offset, total, result);
+    } else if (file->sampled) {
+        began = portus_now();
+        *result = offset == FILE_CURRENT ? real_writev(fd, vector, count)
+                                         : real_pwritev(fd, vector, count, offset);
+        if (*result > 0)
+            summary_plain((uint64_t)*result, portus_now() - began);
+        done = true;
+    } else if (total > PIECE && policy_pieces(fd)) {
+        *result = write_plain(fd, vector, count, 0, total, offset, offset == FILE_CURRENT);
+        done = true;
+    }
+unlock:
+    if (done)
+        guard.error = errno;
+    portus_unlock(&file->lock);
+    shim_unguard(&guard);
+    return done;
+}
+
+int file_drain(struct file *file, int fd)
+{
+    struct guard guard;
+    int error;
+
+    if (!enter(file, fd, &guard))
+        return 0;
+    error = portus_writer_drain(&shim.writer, file->number);
+    leave(file, &guard);
+    return -error;
+}
+
+int file_release(struct file *file, int fd)
+{
+    struct guard guard;
+    int error;
+
+    if (atomic_load(&file->state) == FILE_CANDIDATE && shim_own())
+        atomic_store(&file->state, FILE_PLAIN);
+    if (!enter(file, fd, &guard))
+        return 0;
+    error = release_locked(file);
+    leave(file, &guard);
+    return -error;
+}
+
+bool file_size(struct file *file, int fd, off_t *size)
+{
+    struct guard guard;
+
+    if (!enter(file, fd, &guard))
+        return false;
+    *size = (off_t)atomic_load(&shared(file)->size);
+    leave(file, &guard);
+    return true;
+}
+
+void file_resized(struct file *file, int fd)
+{
+    struct guard guard;
+    struct statx status;
+
+    if (!enter(file, fd, &guard))
+        return;
+    if (identity(fd, &status) == 0)
+        atomic_store(&shared(file)->size, status.stx_size);
+    file->reserved_from = file->reserved_to = 0; /* what lay beyond may be gone */
+    leave(file, &guard);
+}
+
+/* The program's last descriptor of the file is about to go. */
+static int close_last(struct file *file, int fd)
+{
+    int how = shim.env.close, error = 0;
+    struct portus_file *entry;
+
+    portus_lock(&file->lock);
+    if (atomic_load(&file->state) != FILE_ENGAGED || !same(file, fd))
+        goto free;
+    entry = shared(file);
+    atomic_store(&entry->closed, 1);
+    if (how == PORTUS_CLOSE_CAPTURED && atomic_load(&entry->leaseless) && shim.env.shared == 1)
+        how = PORTUS_CLOSE_DRAINED;
+    if (how == PORTUS_CLOSE_CAPTURED) {
+        portus_writer_stop(&shim.writer, file->number);
+        error = -(int)(atomic_load(&entry->error) & ~PORTUS_ERROR_REPORTED);
+    } else {
+        error = release_locked(file);
+        if (error == 0 && how == PORTUS_CLOSE_DURABLE && real_fsync(fd) < 0)
+            error = -errno;
+    }
+free:
+    atomic_store(&file->state, FILE_FREE);
+    portus_unlock(&file->lock);
+    return -error;
+}
+
+int file_close(int fd)
+{
+    struct file *file = fdtab_file(fd);
+    struct guard guard;
+    int error = 0;
+
+    if (file == NULL || !shim_own())
+        return 0;
+    guard = shim_guard();
+    portus_lock(&table);
+    if (fdtab_file(fd) != file) {
+        portus_unlock(&table);
+        shim_unguard(&guard);
+        return 0;
+    }
+    /* The number goes first: from now on no other thread finds the file by it. */
+    atomic_store(&fdtab[fd], 0);
+    bool last = atomic_fetch_sub(&file->fds, 1) == 1;
+    portus_unlock(&table);
+    if (last)
+        error = close_last(file, fd);
+    shim_unguard(&guard);
+    return error;
+}
+
+unsigned files_engaged(void)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < FILES; i++)
+        count += atomic_load(&files[i].state) == FILE_ENGAGED;
+    return count;
+}
+
+void files_release(bool closed_too)
+{
+    uint64_t since = 0, began = portus_now();
+    uint32_t beat = 0;
+
+    for (unsigned i = 0; i < FILES; i++) {
+        if (atomic_load(&files[i].state) != FILE_ENGAGED)
+            continue;
+        portus_lock(&files[i].lock);
+        release_locked(&files[i]);
+        portus_unlock(&files[i].lock);
+    }
+    if (!closed_too)
+        return;
+    while (portus_writer_reap(&shim.writer) > 0 && !atomic_load(&shim.writer.gone))
+        portus_writer_pause(&shim.writer, &since, &beat);
+    summary_waited(portus_now() - began);
+}
+
+void files_share(void)
+{
+    for (unsigned i = 0; i < FILES; i++) {
+        uint32_t candidate = FILE_CANDIDATE;
+        atomic_compare_exchange_strong(&files[i].state, &candidate, FILE_PLAIN);
+    }
+}
+
+void files_lock(void)
+{
+    portus_lock(&table);
+}
+
+void files_unlock(void)
+{
+    portus_unlock(&table);
+}
+
+void files_forget(void)
+{
+    for (unsigned i = 0; i < FILES; i++) {
+        memset(&files[i].lock, 0, sizeof(files[i].lock));
+        if (atomic_load(&files[i].state) != FILE_FREE)
+            atomic_store(&files[i].state, FILE_PLAIN);
+    }
+}
+
+/* The entry of a live file of this job, or NULL. */
+static struct portus_file *find_live(uint64_t device, uint64_t inode)
+{
+    struct portus_control *control = shim_control();
+
+    if (control == NULL || atomic_load(&control->live) == 0)
+        return NULL;
+    for (unsigned i = 0; i < PORTUS_FILES; i++) {
+        struct portus_file *entry = &control->file[i];
+        uint32_t state = atomic_load(&entry->state);
+        if (state >= PORTUS_FILE_CLAIMED && state <= PORTUS_FILE_TRIMMED &&
+            entry->inode == inode && entry->device == device)
+            return entry;
+    }
+    return NULL;
+}
+
+bool live_size(uint64_t device, uint64_t inode, off_t *size)
+{
+    struct portus_file *entry = find_live(device, inode);
+
+    if (entry == NULL)
+        return false;
+    *size = (off_t)atomic_load(&entry->size);
+    return true;
+}
+
+void live_release(uint64_t device, uint64_t inode)
+{
+    struct portus_file *entry = find_live(device, inode);
+    struct guard guard;
+
+    if (entry == NULL || !shim_own())
+        return;
+    guard = shim_guard();
+    for (unsigned i = 0; i < FILES; i++) {
+        if (atomic_load(&files[i].state) != FILE_ENGAGED)
+            continue;
+        portus_lock(&files[i].lock);
+        if (files[i].inode == inode && files[i].device == device)
+            release_locked(&files[i]);
+        portus_unlock(&files[i].lock);
+    }
+    if (atomic_load(&shim.connected) && find_live(device, inode) == entry &&
+        atomic_load(&entry->owner) == shim.writer.link.session + 1)
+        portus_writer_release(&shim.writer,
+                              (unsigned)(entry - shim.writer.link.control->file));
+    else
+        shim_barrier();
+    shim_unguard(&guard);
+}

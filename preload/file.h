@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * file.h -- a file that the program writes and that is, or may become, captured
+ *
+ * States: a CANDIDATE is an ordinary file that was empty when it was opened for
+ * writing; ENGAGED, its writes go into the log; PLAIN, it is an ordinary file for
+ * good. policy.h decides, this does.
+ *
+ * Functions below may wait for the drain. They keep errno unless they say so.
+ */
+#ifndef PORTUS_PRELOAD_FILE_H
+#define PORTUS_PRELOAD_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "common/futex.h"
+#include "fdtab.h"
+
+enum file_state { FILE_FREE, FILE_CANDIDATE, FILE_ENGAGED, FILE_PLAIN };
+
+#define FILE_HEAD 32
+
+struct file {
+    _Atomic uint32_t state;   /* enum file_state */
+    _Atomic uint32_t fds;     /* descriptors of the program in fdtab */
+    struct portus_lock lock;  /* of all below; held while a write is captured */
+    unsigned number;          /* engaged: in the control segment */
+    uint64_t device, inode;   /* engaged */
+    uint64_t reserved_from, reserved_to; /* blocks are reserved between, bytes */
+    uint64_t reserve_step;
+    uint8_t head[FILE_HEAD];  /* first bytes of the file, for policy */
+    uint8_t head_length;
+    bool created;             /* by the open that we saw, not only emptied */
+    bool sampled;             /* left plain to measure what plain writing costs */
+    bool counted;             /* as refused, in the summary */
+};
+
+#define FILE_CURRENT (-1) /* the offset of the descriptor */
+
+/* Makes fd a candidate. created: the file did not exist before. */
+void file_candidate(int fd, bool created);
+
+/* Another descriptor of the same description. */
+void file_duplicate(int fd, int other);
+
+/*
+ * Writes count vectors at offset (or FILE_CURRENT) by capturing, or plainly in
+ * pieces. True: done, *result and errno are write(2)'s. False: the caller makes
+ * the plain call.
+ */
+bool file_write(struct file *file, int fd, const struct iovec *vector, int count, off_t offset,
+                ssize_t *result);
+
+/* Waits until what was captured of the file is in it. 0, or an errno to fail with. */
+int file_drain(struct file *file, int fd);
+
+/* The same, and the file is plain from then on. 0, or an errno to fail with. */
+int file_release(struct file *file, int fd);
+
+/* The size as the program knows it; false when it is the kernel's. */
+bool file_size(struct file *file, int fd, off_t *size);
+
+/* After the kernel has changed a drained file's size. */
+void file_resized(struct file *file, int fd);
+
+/* Before fd is closed or replaced. 0, or an errno that close should return. */
+int file_close(int fd);
+
+/* All files of this process */
+unsigned files_engaged(void);
+void files_release(bool closed_too); /* waits; closed_too: also what is closed and live */
+void files_share(void);              /* no candidate becomes engaged any more */
+void files_lock(void);               /* around fork */
+void files_unlock(void);
+void files_forget(void); /* in a forked child */
+
+/* Releases whatever live file path (or an open fd) names: before its metadata changes. */
+void live_release(uint64_t device, uint64_t inode);
+
+/* The size of a live file of any process of this job; false if it is not live. */
+bool live_size(uint64_t device, uint64_t inode, off_t *size);
+
+#endif

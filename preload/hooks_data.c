@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * hooks_data.c -- bytes in and out of descriptors, and what needs them whole
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "fdtab.h"
+#include "file.h"
+#include "real.h"
+#include "shim.h"
+
+/* --- writes --- */
+
+#define WRITES(fd, vector, count, offset, call)                                                    \
+    do {                                                                                           \
+        struct file *file_ = fdtab_file(fd);                                                       \
+        ssize_t result_;                                                                           \
+        if (file_ != NULL && file_write(file_, fd, vector, count, offset, &result_))               \
+            return result_;                                                                        \
+        return call;                                                                               \
+    } while (0)
+
+EXPORT ssize_t write(int fd, const void *data, size_t length)
+{
+    struct iovec vector = {(void *)data, length};
+
+    WRITES(fd, &vector, 1, FILE_CURRENT, real_write(fd, data, length));
+}
+
+EXPORT ssize_t writev(int fd, const struct iovec *vector, int count)
+{
+    WRITES(fd, vector, count, FILE_CURRENT, real_writev(fd, vector, count));
+}
+
+/* -1 is not FILE_CURRENT here but an invalid offset, which is the kernel's to refuse. */
+#define AT(offset) ((offset) < 0 ? INT64_MIN : (offset))
+
+EXPORT ssize_t pwrite(int fd, const void *data, size_t length, off_t offset)
+{
+    struct iovec vector = {(void *)data, length};
+
+    WRITES(fd, &vector, 1, AT(offset), real_pwrite(fd, data, length, offset));
+}
+
+EXPORT ssize_t pwrite64(int fd, const void *data, size_t length, off_t offset)
+{
+    struct iovec vector = {(void *)data, length};
+
+    WRITES(fd, &vector, 1, AT(offset), real_pwrite64(fd, data, length, offset));
+}
+
+EXPORT ssize_t pwritev(int fd, const struct iovec *vector, int count, off_t offset)
+{
+    WRITES(fd, vector, count, AT(offset), real_pwritev(fd, vector, count, offset));
+}
+
+EXPORT ssize_t pwritev64(int fd, const struct iovec *vector, int count, off_t offset)
+{
+    WRITES(fd, vector, count, AT(offset), real_pwritev64(fd, vector, count, offset));
+}
+
+/* Waits, and fails the call with the error of an earlier write if there was one. */
+#define AFTER(wait, fd)                                                                            \
+    do {                                                                                           \
+        struct file *file_ = fdtab_file(fd);                                                       \
+        int error_;                                                                                \
+        if (file_ != NULL && (error_ = wait(file_, fd)) != 0) {                                    \
+            errno = error_;                                                                        \
+            return -1;                                                                             \
+        }                                                                                          \
+    } while (0)
+
+EXPORT ssize_t pwritev2(int fd, const struct iovec *vector, int count, off_t offset, int flags)
+{
+    if (flags == 0)
+        WRITES(fd, vector, count, offset == -1 ? FILE_CURRENT : AT(offset),
+               real_pwritev2(fd, vector, count, offset, flags));
+    AFTER(file_release, fd);
+    return real_pwritev2(fd, vector, count, offset, flags);
+}
+
+EXPORT ssize_t pwritev64v2(int fd, const struct iovec *vector, int count, off_t offset, int flags)
+{
+    if (flags == 0)
+        WRITES(fd, vector, count, offset == -1 ? FILE_CURRENT : AT(offset),
+               real_pwritev64v2(fd, vector, count, offset, flags));
+    AFTER(file_release, fd);
+    return real_pwritev64v2(fd, vector, count, offset, flags);
+}
+
+/* --- reads: wait for the log --- */
+
+EXPORT ssize_t read(int fd, void *data, size_t length)
+{
+    AFTER(file_drain, fd);
+    return real_read(fd, data, length);
+}
+
+EXPORT ssize_t readv(int fd, const struct iovec *vector, int count)
+{
+    AFTER(file_drain, fd);
+    return real_readv(fd, vector, count);
+}
+
+EXPORT ssize_t pread(int fd, void *data, size_t length, off_t offset)
+{
+    AFTER(file_drain, fd);
+    return real_pread(fd, data, length, offset);
+}
+
+EXPORT ssize_t pread64(int fd, void *data, size_t length, off_t offset)
+{
+    AFTER(file_drain, fd);
+    return real_pread64(fd, data, length, offset);
+}
+
+EXPORT ssize_t preadv(int fd, const struct iovec *vector, int count, off_t offset)
+{
+    AFTER(file_drain, fd);
+    return real_preadv(fd, vector, count, offset);
+}
+
+EXPORT ssize_t preadv64(int fd, const struct iovec *vector, int count, off_t offset)
+{
+    AFTER(file_drain, fd);
+    return real_preadv64(fd, vector, count, offset);
+}
+
+EXPORT ssize_t preadv2(int fd, const struct iovec *vector, int count, off_t offset, int flags)
+{
+    AFTER(file_drain, fd);
+    return real_preadv2(fd, vector, count, offset, flags);
+}
+
+EXPORT ssize_t preadv64v2(int fd, const struct iovec *vector, int count, off_t offset, int flags)
+{
+    AFTER(file_drain, fd);
+    return real_preadv64v2(fd, vector, count, offset, flags);
+}
+
+ssize_t __read_chk(int fd, void *data, size_t length, size_t room);
+ssize_t __pread_chk(int fd, void *data, size_t length, off_t offset, size_t room);
+ssize_t __pread64_chk(int fd, void *data, size_t length, off_t offset, size_t room);
+
+EXPORT ssize_t __read_chk(int fd, void *data, size_t length, size_t room)
+{
+    AFTER(file_drain, fd);
+    return real___read_chk(fd, data, length, room);
+}
+
+EXPORT ssize_t __pread_chk(int fd, void *data, size_t length, off_t offset, size_t room)
+{
+    AFTER(file_drain, fd);
+    return real___pread_chk(fd, data, length, offset, room);
+}
+
+EXPORT ssize_t __pread64_chk(int fd, void *data, size_t length, off_t offset, size_t room)
+{
+    AFTER(file_drain, fd);
+    return real___pread64_chk(fd, data, length, offset, room);
+}
+
+/* --- the place in the file, and its size --- */
+
+static off_t seek(off_t (*real)(int, off_t, int), int fd, off_t offset, int whence)
+{
+    struct file *file = fdtab_file(fd);
+    off_t size;
+    int error;
+
+    if (file == NULL || whence == SEEK_SET || whence == SEEK_CUR)
+        return real(fd, offset, whence);
+    if (whence == SEEK_END && file_size(file, fd, &size)) {
+        if (__builtin_add_overflow(size, offset, &offset)) {
+            errno = EOVERFLOW;
+            return -1;
+        }
+        if (offset < 0) {
+            errno = EINVAL;
+            return -1;
+        }
+        return real(fd, offset, SEEK_SET);
+    }
+    error = file_drain(file, fd);
+    if (error != 0) {
+        errno = error;
+        return -1;
+    }
+    return real(fd, offset, whence);
+}
+
+EXPORT off_t lseek(int fd, off_t offset, int whence)
+{
+    return seek(real_lseek, fd, offset, whence);
+}
+
+EXPORT off_t lseek64(int fd, off_t offset, int whence)
+{
+    return seek(real_lseek64, fd, offset, whence);
+}
+
+static int resize(int (*real)(int, off_t), int fd, off_t length)
+{
+    struct file *file = fdtab_file(fd);
+    int result;
+
+    AFTER(file_drain, fd);
+    result = real(fd, length);
+    if (file != NULL && result == 0)
+        file_resized(file, fd);
+    return result;
+}
+
+EXPORT int ftruncate(int fd, off_t length)
+{
+    return resize(real_ftruncate, fd, length);
+}
+
+EXPORT int ftruncate64(int fd, off_t length)
+{
+    return resize(real_ftruncate64, fd, length);
+}
+
+EXPORT int fallocate(int fd, int mode, off_t offset, off_t length)
+{
+    AFTER(file_release, fd);
+    return real_fallocate(fd, mode, offset, length);
+}
+
+EXPORT int fallocate64(int fd, int mode, off_t offset, off_t length)
+{
+    AFTER(file_release, fd);
+    return real_fallocate64(fd, mode, offset, length);
+}
+
+/* These two return the error. */
+#define RELEASED_OR_RETURN(fd)                                                                     \
+    do {                                                                                           \
+        struct file *file_ = fdtab_file(fd);                                                       \
+        int error_;                                                                                \
+        if (file_ != NULL && (error_ = file_release(file_, fd)) != 0)                              \
+            return error_;                                                                         \
+    } while (0)
+
+EXPORT int posix_fallocate(int fd, off_t offset, off_t length)
+{
+    RELEASED_OR_RETURN(fd);
+    return real_posix_fallocate(fd, offset, length);
+}
+
+EXPORT int posix_fallocate64(int fd, off_t offset, off_t length)
+{
+    RELEASED_OR_RETURN(fd);
+    return real_posix_fallocate64(fd, offset, length);
+}
+
+/* --- mappings and copies inside the kernel --- */
+
+#define MAPPED(fd)                                                                                 \
+    do {                                                                                           \
+        struct file *file_ = fdtab_file(fd);                                                       \
+        int error_;                                                                                \
+        if (file_ != NULL && (error_ = file_release(file_, fd)) != 0) {                            \
+            errno = error_;                                                                        \
+            return MAP_FAILED;                                                                     \
+        }                                                                                          \
+    } while (0)
+
+EXPORT void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+{
+    if (fd >= 0 && !(flags & MAP_ANONYMOUS))
+        MAPPED(fd);
+    return real_mmap(address, length, protection, flags, fd, offset);
+}
+
+EXPORT void *mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+{
+    if (fd >= 0 && !(flags & MAP_ANONYMOUS))
+        MAPPED(fd);
+    return real_mmap64(address, length, protection, flags, fd, offset);
+}
+
+EXPORT ssize_t sendfile(int out, int in, off_t *offset, size_t count)
+{
+    AFTER(file_drain, in);
+    AFTER(file_release, out);
+    return real_sendfile(out, in, offset, count);
+}
+
+EXPORT ssize_t sendfile64(int out, int in, off_t *offset, size_t count)
+{
+    AFTER(file_drain, in);
+    AFTER(file_release, out);
+    return real_sendfile64(out, in, offset, count);
+}
+
+EXPORT ssize_t copy_file_range(int in, off_t *in_offset, int out, off_t *out_offset, size_t length,
+                               unsigned flags)
+{
+    AFTER(file_drain, in);
+    AFTER(file_release, out);
+    return real_copy_file_range(in, in_offset, out, out_offset, length, flags);
+}
+
+EXPORT ssize_t splice(int in, off_t *in_offset, int out, off_t *out_offset, size_t length,
+                      unsigned flags)
+{
+    AFTER(file_drain, in);
+    AFTER(file_release, out);
+    return real_splice(in, in_offset, out, out_offset, length, flags);
+}
+
+EXPORT ssize_t sendmsg(int socket, const struct msghdr *message, int flags)
+{
+    if (message != NULL && message->msg_control != NULL && message->msg_controllen > 0) {
+        for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL;
+             c = CMSG_NXTHDR((struct msghdr *)message, c)) {
+            if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+                continue;
+            for (size_t i = 0; CMSG_LEN((i + 1) * sizeof(int)) <= c->cmsg_len; i++) {
+                int fd;
+                memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+                AFTER(file_release, fd);
+            }
+        }
+    }
+    return real_sendmsg(socket, message, flags);
+}
+
+/* --- locks: a captured file has more holders than the program knows --- */
+
+EXPORT int flock(int fd, int operation)
+{
+    AFTER(file_release, fd);
+    return real_flock(fd, operation);
+}
+
+EXPORT int lockf(int fd, int command, off_t length)
+{
+    AFTER(file_release, fd);
+    return real_lockf(fd, command, length);
+}
+
+EXPORT int lockf64(int fd, int command, off_t length)
+{
+    AFTER(file_release, fd);
+    return real_lockf64(fd, command, length);
+}
+
+/* Requests of terminals on files (is it one?) are refused by the kernel: they pass. */
+EXPORT int ioctl(int fd, unsigned long request, ...)
+{
+    va_list arguments;
+    long argument;
+
+    va_start(arguments, request);
+    argument = va_arg(arguments, long);
+    va_end(arguments);
+    if ((request & 0xff00) != 'T' << 8)
+        AFTER(file_release, fd);
+    else if (request == 0x541b) /* FIONREAD */
+        AFTER(file_drain, fd);
+    return real_ioctl(fd, request, argument);
+}
+
+/* --- durability --- */
+
+static bool is_directory(int fd)
+{
+    struct statx status;
+
+    return syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_TYPE, &status) == 0 &&
+           S_ISDIR(status.stx_mode);
+}
+
+static int synced(int (*real)(int), int fd)
+{
+    struct portus_control *control;
+    int error;
+
+    AFTER(file_drain, fd);
+    control = shim_control();
+    if (control != NULL && atomic_load(&control->live) != 0 && is_directory(fd)) {
+        error = -shim_barrier();
+        if (error != 0) {
+            errno = error;
+            return -1;
+        }
+    }
+    return real(fd);
+}
+
+EXPORT int fsync(int fd)
+{
+    return synced(real_fsync, fd);
+}
+
+EXPORT int fdatasync(int fd)
+{
+    return synced(real_fdatasync, fd);
+}
+
+EXPORT void sync(void)
+{
+    shim_barrier();
+    real_sync();
+}
+
+EXPORT int syncfs(int fd)
+{
+    int error = -shim_barrier();
+
+    if (error != 0) {
+        errno = error;
+        return -1;
+    }
+    return real_syncfs(fd);
+}
+
+EXPORT int sync_file_range(int fd, off_t offset, off_t length, unsigned flags)
+{
+    AFTER(file_drain, fd);
+    return real_sync_file_range(fd, offset, length, flags);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * hooks_name.c -- publishing calls: others rely on what was written before them
+ *
+ * Each waits until all that this job captured before has reached its files, and
+ * fails with the error of a file that did not: as the program would have known it
+ * by then.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "real.h"
+#include "shim.h"
+
+#define PUBLISHES(name, parameters, arguments)                                                     \
+    EXPORT int name parameters                                                                     \
+    {                                                                                              \
+        int error = -shim_barrier();                                                               \
+                                                                                                   \
+        if (error != 0) {                                                                          \
+            errno = error;                                                                         \
+            return -1;                                                                             \
+        }                                                                                          \
+        return real_##name arguments;                                                              \
+    }
+
+PUBLISHES(rename, (const char *from, const char *to), (from, to))
+PUBLISHES(renameat, (int from_at, const char *from, int to_at, const char *to),
+          (from_at, from, to_at, to))
+PUBLISHES(renameat2,
+          (int from_at, const char *from, int to_at, const char *to, unsigned flags),
+          (from_at, from, to_at, to, flags))
+PUBLISHES(link, (const char *from, const char *to), (from, to))
+PUBLISHES(linkat, (int from_at, const char *from, int to_at, const char *to, int flags),
+          (from_at, from, to_at, to, flags))
+PUBLISHES(symlink, (const char *target, const char *path), (target, path))
+PUBLISHES(symlinkat, (const char *target, int at, const char *path), (target, at, path))
+PUBLISHES(unlink, (const char *path), (path))
+PUBLISHES(unlinkat, (int at, const char *path, int flags), (at, path, flags))
+PUBLISHES(remove, (const char *path), (path))
+PUBLISHES(rmdir, (const char *path), (path))
+PUBLISHES(mkdir, (const char *path, mode_t mode), (path, mode))
+PUBLISHES(mkdirat, (int at, const char *path, mode_t mode), (at, path, mode))

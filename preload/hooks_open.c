@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * hooks_open.c -- how descriptors come, multiply and go
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "fdtab.h"
+#include "file.h"
+#include "policy.h"
+#include "real.h"
+#include "shim.h"
+
+/* One test is all that opening for reading costs. */
+#define READS(flags) (((flags) & (O_ACCMODE | O_CREAT | O_TRUNC)) == O_RDONLY)
+
+/* Around an open for writing, whichever function does it. */
+#define OPENED(at, path, flags, call)                                                              \
+    do {                                                                                           \
+        int error_ = policy_open(at, path, flags);                                                 \
+        bool existed_ = policy_existed(at, path);                                                         \
+        int fd_;                                                                                   \
+        if (error_ != 0) {                                                                         \
+            errno = error_;                                                                        \
+            return -1;                                                                             \
+        }                                                                                          \
+        fd_ = (call);                                                                              \
+        policy_opened(fd_, flags, existed_);                                                       \
+        return fd_;                                                                                \
+    } while (0)
+
+static mode_t mode_of(int flags, va_list arguments)
+{
+    return flags & (O_CREAT | O_TMPFILE) ? va_arg(arguments, mode_t) : 0;
+}
+
+#define OPEN(name)                                                                                 \
+    EXPORT int name(const char *path, int flags, ...)                                              \
+    {                                                                                              \
+        va_list arguments;                                                                         \
+        mode_t mode;                                                                               \
+                                                                                                   \
+        va_start(arguments, flags);                                                                \
+        mode = mode_of(flags, arguments);                                                          \
+        va_end(arguments);                                                                         \
+        if (READS(flags))                                                                          \
+            return real_##name(path, flags, mode);                                                 \
+        OPENED(AT_FDCWD, path, flags, real_##name(path, flags, mode));                             \
+    }
+OPEN(open)
+OPEN(open64)
+
+#define OPENAT(name)                                                                               \
+    EXPORT int name(int at, const char *path, int flags, ...)                                      \
+    {                                                                                              \
+        va_list arguments;                                                                         \
+        mode_t mode;                                                                               \
+                                                                                                   \
+        va_start(arguments, flags);                                                                \
+        mode = mode_of(flags, arguments);                                                          \
+        va_end(arguments);                                                                         \
+        if (READS(flags))                                                                          \
+            return real_##name(at, path, flags, mode);                                             \
+        OPENED(at, path, flags, real_##name(at, path, flags, mode));                               \
+    }
+OPENAT(openat)
+OPENAT(openat64)
+
+/* Fortified: without a mode, because their flags create nothing. */
+int __open_2(const char *path, int flags);
+int __open64_2(const char *path, int flags);
+int __openat_2(int at, const char *path, int flags);
+int __openat64_2(int at, const char *path, int flags);
+
+EXPORT int __open_2(const char *path, int flags)
+{
+    if (READS(flags))
+        return real___open_2(path, flags);
+    OPENED(AT_FDCWD, path, flags, real___open_2(path, flags));
+}
+
+EXPORT int __open64_2(const char *path, int flags)
+{
+    if (READS(flags))
+        return real___open64_2(path, flags);
+    OPENED(AT_FDCWD, path, flags, real___open64_2(path, flags));
+}
+
+EXPORT int __openat_2(int at, const char *path, int flags)
+{
+    if (READS(flags))
+        return real___openat_2(at, path, flags);
+    OPENED(at, path, flags, real___openat_2(at, path, flags));
+}
+
+EXPORT int __openat64_2(int at, const char *path, int flags)
+{
+    if (READS(flags))
+        return real___openat64_2(at, path, flags);
+    OPENED(at, path, flags, real___openat64_2(at, path, flags));
+}
+
+EXPORT int creat(const char *path, mode_t mode)
+{
+    OPENED(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, real_creat(path, mode));
+}
+
+EXPORT int creat64(const char *path, mode_t mode)
+{
+    OPENED(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, real_creat64(path, mode));
+}
+
+/* Their open is libc's own. The name is not known before, and new: nothing is emptied. */
+#define TEMPORARY (O_RDWR | O_CREAT | O_EXCL)
+#define MKSTEMP(name, parameters, arguments)                                                       \
+    EXPORT int name parameters                                                                     \
+    {                                                                                              \
+        int fd = real_##name arguments;                                                            \
+                                                                                                   \
+        policy_opened(fd, TEMPORARY, false);                                                       \
+        return fd;                                                                                 \
+    }
+MKSTEMP(mkstemp, (char *name), (name))
+MKSTEMP(mkstemp64, (char *name), (name))
+MKSTEMP(mkstemps, (char *name, int length), (name, length))
+MKSTEMP(mkstemps64, (char *name, int length), (name, length))
+#undef TEMPORARY
+#define TEMPORARY (O_RDWR | O_CREAT | O_EXCL | flags)
+MKSTEMP(mkostemp, (char *name, int flags), (name, flags))
+MKSTEMP(mkostemp64, (char *name, int flags), (name, flags))
+MKSTEMP(mkostemps, (char *name, int length, int flags), (name, length, flags))
+MKSTEMP(mkostemps64, (char *name, int length, int flags), (name, length, flags))
+
+EXPORT int close(int fd)
+{
+    int error, result;
+
+    if ((unsigned)fd >= FDTAB_SIZE || atomic_load_explicit(&fdtab[fd], memory_order_relaxed) == 0)
+        return real_close(fd);
+    if (fdtab_ours(fd) && shim_own()) {
+        errno = EBADF; /* the program did not open it */
+        return -1;
+    }
+    error = file_close(fd);
+    result = real_close(fd);
+    if (error != 0 && result == 0) {
+        errno = error;
+        return -1;
+    }
+    return result;
+}
+
+/* Closes what lies between our own descriptors in [first, last]. */
+static int close_between(unsigned first, unsigned last, int flags)
+{
+    unsigned end = last < FDTAB_SIZE ? last : FDTAB_SIZE - 1, start = first;
+    int result = 0;
+
+    for (unsigned fd = first; fd <= end; fd++) {
+        if (atomic_load_explicit(&fdtab[fd], memory_order_relaxed) == 0)
+            continue;
+        if (!fdtab_ours((int)fd)) {
+            if (!(flags & (int)CLOSE_RANGE_CLOEXEC))
+                file_close((int)fd);
+            continue;
+        }
+        if (fd > start)
+            result |= real_close_range(start, fd - 1, flags);
+        start = fd + 1;
+    }
+    if (start <= last)
+        result |= real_close_range(start, last, flags);
+    return result;
+}
+
+EXPORT int close_range(unsigned first, unsigned last, int flags)
+{
+    if (first > last || !shim_own())
+        return real_close_range(first, last, flags);
+    return close_between(first, last, flags);
+}
+
+EXPORT void closefrom(int first)
+{
+    if (!shim_own() || close_between(first < 0 ? 0 : (unsigned)first, ~0u, 0) < 0)
+        real_closefrom(first);
+}
+
+EXPORT int dup(int fd)
+{
+    int other = real_dup(fd);
+
+    if (other >= 0 && fdtab_file(fd) != NULL && shim_own())
+        file_duplicate(fd, other);
+    return other;
+}
+
+/* Before `other` is replaced; false: it is one of ours. */
+static bool make_way(int fd, int other)
+{
+    if ((unsigned)other >= FDTAB_SIZE || fd == other ||
+        atomic_load_explicit(&fdtab[other], memory_order_relaxed) == 0 || !shim_own())
+        return true;
+    if (fdtab_ours(other)) {
+        errno = EBUSY;
+        return false;
+    }
+    if (syscall(SYS_fcntl, fd, F_GETFD, 0) >= 0) /* else it fails and closes nothing */
+        file_close(other);
+    return true;
+}
+
+EXPORT int dup2(int fd, int other)
+{
+    int result;
+
+    if (!make_way(fd, other))
+        return -1;
+    result = real_dup2(fd, other);
+    if (result >= 0 && fd != other && fdtab_file(fd) != NULL && shim_own())
+        file_duplicate(fd, other);
+    return result;
+}
+
+EXPORT int dup3(int fd, int other, int flags)
+{
+    int result;
+
+    if (!make_way(fd, other))
+        return -1;
+    result = real_dup3(fd, other, flags);
+    if (result >= 0 && fdtab_file(fd) != NULL && shim_own())
+        file_duplicate(fd, other);
+    return result;
+}
+
+/* Commands that neither read nor change what capturing depends on. */
+static bool harmless(int command)
+{
+    return command == F_GETFD || command == F_SETFD || command == F_GETFL ||
+           command == F_GET_SEALS || command == F_GETPIPE_SZ || command == F_GET_RW_HINT;
+}
+
+static int control(int (*real)(int, int, long), int fd, int command, long argument)
+{
+    struct file *file = fdtab_file(fd);
+    int result, error;
+
+    if (file == NULL || harmless(command) || !shim_own())
+        return real(fd, command, argument);
+    if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
+        result = real(fd, command, argument);
+        if (result >= 0)
+            file_duplicate(fd, result);
+        return result;
+    }
+    error = file_release(file, fd);
+    if (error != 0) {
+        errno = error;
+        return -1;
+    }
+    return real(fd, command, argument);
+}
+
+EXPORT int fcntl(int fd, int command, ...)
+{
+    va_list arguments;
+    long argument;
+
+    va_start(arguments, command);
+    argument = va_arg(arguments, long);
+    va_end(arguments);
+    return control(real_fcntl, fd, command, argument);
+}
+
+int fcntl64(int fd, int command, ...);
+EXPORT int fcntl64(int fd, int command, ...)
+{
+    va_list arguments;
+    long argument;
+
+    va_start(arguments, command);
+    argument = va_arg(arguments, long);
+    va_end(arguments);
+    return control(real_fcntl64, fd, command, argument);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * hooks_process.c -- how a process becomes two, becomes another, or ends
+ *
+ * A child has the same descriptions, and writes to them that no log of ours sees:
+ * what is open is released before there is one. A program does not end, and is not
+ * replaced, before its bytes are in their files.
+ */
+#include <dlfcn.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "real.h"
+#include "shim.h"
+#include "versions.h"
+
+EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                       const posix_spawnattr_t *attributes, char *const arguments[],
+                       char *const environment[])
+{
+    shim_release_open();
+    return real_posix_spawn(pid, path, actions, attributes, arguments, environment);
+}
+
+EXPORT int posix_spawnp(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                        const posix_spawnattr_t *attributes, char *const arguments[],
+                        char *const environment[])
+{
+    shim_release_open();
+    return real_posix_spawnp(pid, path, actions, attributes, arguments, environment);
+}
+
+/*
+ * vfork returns twice on one stack frame, which no C function may leave in between:
+ * so ours prepares, then jumps to the real one with the caller's return address.
+ */
+__attribute__((used, visibility("hidden"))) void *portus_before_vfork(void);
+void *portus_before_vfork(void)
+{
+    static void *_Atomic found; /* real_vfork would be called, not jumped to, at first */
+
+    if (found == NULL)
+        found = dlsym(RTLD_NEXT, "vfork");
+    shim_release_open();
+    return found;
+}
+
+#if defined(__x86_64__)
+__asm__(".text\n"
+        ".globl vfork\n"
+        ".type vfork, @function\n"
+        "vfork:\n"
+        "    .cfi_startproc\n"
+        "    endbr64\n"
+        "    sub $8, %rsp\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    call portus_before_vfork\n"
+        "    add $8, %rsp\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    jmp *%rax\n"
+        "    .cfi_endproc\n"
+        ".size vfork, .-vfork\n");
+#elif defined(__aarch64__)
+__asm__(".text\n"
+        ".globl vfork\n"
+        ".type vfork, %function\n"
+        "vfork:\n"
+        "    stp x29, x30, [sp, #-16]!\n"
+        "    bl portus_before_vfork\n"
+        "    ldp x29, x30, [sp], #16\n"
+        "    br x0\n"
+        ".size vfork, .-vfork\n");
+#else
+#error "vfork needs a trampoline on this machine"
+#endif
+
+EXPORT int execve(const char *path, char *const arguments[], char *const environment[])
+{
+    shim_release_all();
+    return real_execve(path, arguments, environment);
+}
+
+EXPORT int execv(const char *path, char *const arguments[])
+{
+    shim_release_all();
+    return real_execv(path, arguments);
+}
+
+EXPORT int execvp(const char *file, char *const arguments[])
+{
+    shim_release_all();
+    return real_execvp(file, arguments);
+}
+
+EXPORT int execvpe(const char *file, char *const arguments[], char *const environment[])
+{
+    shim_release_all();
+    return real_execvpe(file, arguments, environment);
+}
+
+EXPORT int fexecve(int fd, char *const arguments[], char *const environment[])
+{
+    shim_release_all();
+    return real_fexecve(fd, arguments, environment);
+}
+
+EXPORT void _exit(int status)
+{
+    shim_end();
+    real__exit(status);
+    __builtin_unreachable();
+}
+
+EXPORT void _Exit(int status)
+{
+    shim_end();
+    real__Exit(status);
+    __builtin_unreachable();
+}
+
+EXPORT void quick_exit(int status)
+{
+    shim_release_all(); /* its handlers still run, and may save */
+    real_quick_exit(status);
+    __builtin_unreachable();
+}
+
+EXPORT void abort(void)
+{
+    shim_release_all(); /* SIGABRT may be handled */
+    real_abort();
+    __builtin_unreachable();
+}

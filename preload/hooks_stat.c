@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * hooks_stat.c -- sizes as the program wrote them, and metadata that must stay as set
+ *
+ * The real call is made first and its answer corrected: only while files are live,
+ * and only for those.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/time.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+#include <utime.h>
+
+#include "fdtab.h"
+#include "file.h"
+#include "real.h"
+#include "shim.h"
+
+static inline bool any_live(void)
+{
+    struct portus_control *control = shim_control();
+
+    return __builtin_expect(control != NULL && atomic_load(&control->live) != 0, 0);
+}
+
+/* Corrects the size in a stat of either kind. */
+#define CORRECT(result, status)                                                                    \
+    do {                                                                                           \
+        off_t size_;                                                                               \
+        if ((result) == 0 && any_live() && S_ISREG((status)->st_mode) &&                           \
+            live_size((status)->st_dev, (status)->st_ino, &size_))                                 \
+            (status)->st_size = size_;                                                             \
+    } while (0)
+
+#define STAT(name, kind, parameters, arguments)                                                    \
+    int name parameters;                                                                           \
+    EXPORT int name parameters                                                                     \
+    {                                                                                              \
+        int result = real_##name arguments;                                                        \
+                                                                                                   \
+        CORRECT(result, status);                                                                   \
+        return result;                                                                             \
+    }
+
+STAT(stat, stat, (const char *path, struct stat *status), (path, status))
+STAT(lstat, stat, (const char *path, struct stat *status), (path, status))
+STAT(fstat, stat, (int fd, struct stat *status), (fd, status))
+STAT(fstatat, stat, (int at, const char *path, struct stat *status, int flags),
+     (at, path, status, flags))
+STAT(stat64, stat64, (const char *path, struct stat64 *status), (path, status))
+STAT(lstat64, stat64, (const char *path, struct stat64 *status), (path, status))
+STAT(fstat64, stat64, (int fd, struct stat64 *status), (fd, status))
+STAT(fstatat64, stat64, (int at, const char *path, struct stat64 *status, int flags),
+     (at, path, status, flags))
+STAT(__xstat, stat, (int version, const char *path, struct stat *status), (version, path, status))
+STAT(__lxstat, stat, (int version, const char *path, struct stat *status), (version, path, status))
+STAT(__fxstat, stat, (int version, int fd, struct stat *status), (version, fd, status))
+STAT(__fxstatat, stat, (int version, int at, const char *path, struct stat *status, int flags),
+     (version, at, path, status, flags))
+STAT(__xstat64, stat64, (int version, const char *path, struct stat64 *status),
+     (version, path, status))
+STAT(__lxstat64, stat64, (int version, const char *path, struct stat64 *status),
+     (version, path, status))
+STAT(__fxstat64, stat64, (int version, int fd, struct stat64 *status), (version, fd, status))
+STAT(__fxstatat64, stat64,
+     (int version, int at, const char *path, struct stat64 *status, int flags),
+     (version, at, path, status, flags))
+
+EXPORT int statx(int at, const char *path, int flags, unsigned mask, struct statx *status)
+{
+    int result = real_statx(at, path, flags, mask, status);
+    off_t size;
+
+    if (result == 0 && any_live() && (status->stx_mask & STATX_SIZE) &&
+        live_size(makedev(status->stx_dev_major, status->stx_dev_minor), status->stx_ino, &size))
+        status->stx_size = (uint64_t)size;
+    return result;
+}
+
+/* --- metadata --- */
+
+/* The drain changes times, and may clear set-id bits: before metadata is set it is through. */
+static void settle_path(int at, const char *path, int flags)
+{
+    struct statx status;
+    int saved = errno;
+
+    if (any_live() &&
+        syscall(SYS_statx, at, path == NULL ? "" : path,
+                (flags & AT_SYMLINK_NOFOLLOW) | (path == NULL ? AT_EMPTY_PATH : 0), STATX_INO,
+                &status) == 0)
+        live_release(makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino);
+    errno = saved;
+}
+
+#define BY_PATH(name, parameters, arguments, at, path, flags)                                      \
+    int name parameters;                                                                           \
+    EXPORT int name parameters                                                                     \
+    {                                                                                              \
+        settle_path(at, path, flags);                                                              \
+        return real_##name arguments;                                                              \
+    }
+#define BY_FD(name, parameters, arguments)                                                         \
+    int name parameters;                                                                           \
+    EXPORT int name parameters                                                                     \
+    {                                                                                              \
+        settle_path(fd, NULL, 0);                                                                  \
+        return real_##name arguments;                                                              \
+    }
+
+BY_FD(futimens, (int fd, const struct timespec times[2]), (fd, times))
+BY_FD(futimes, (int fd, const struct timeval times[2]), (fd, times))
+BY_PATH(utimensat, (int at, const char *path, const struct timespec times[2], int flags),
+        (at, path, times, flags), at, path, flags)
+BY_PATH(utimes, (const char *path, const struct timeval times[2]), (path, times), AT_FDCWD, path, 0)
+BY_PATH(utime, (const char *path, const struct utimbuf *times), (path, times), AT_FDCWD, path, 0)
+BY_PATH(lutimes, (const char *path, const struct timeval times[2]), (path, times), AT_FDCWD, path,
+        AT_SYMLINK_NOFOLLOW)
+BY_PATH(futimesat, (int at, const char *path, const struct timeval times[2]), (at, path, times), at,
+        path, 0)
+BY_PATH(chmod, (const char *path, mode_t mode), (path, mode), AT_FDCWD, path, 0)
+BY_FD(fchmod, (int fd, mode_t mode), (fd, mode))
+BY_PATH(fchmodat, (int at, const char *path, mode_t mode, int flags), (at, path, mode, flags), at,
+        path, flags)
+BY_PATH(chown, (const char *path, uid_t user, gid_t group), (path, user, group), AT_FDCWD, path, 0)
+BY_FD(fchown, (int fd, uid_t user, gid_t group), (fd, user, group))
+BY_PATH(lchown, (const char *path, uid_t user, gid_t group), (path, user, group), AT_FDCWD, path,
+        AT_SYMLINK_NOFOLLOW)
+BY_PATH(fchownat, (int at, const char *path, uid_t user, gid_t group, int flags),
+        (at, path, user, group, flags), at, path, flags)
+BY_PATH(setxattr,
+        (const char *path, const char *name, const void *value, size_t size, int flags),
+        (path, name, value, size, flags), AT_FDCWD, path, 0)
+BY_PATH(lsetxattr,
+        (const char *path, const char *name, const void *value, size_t size, int flags),
+        (path, name, value, size, flags), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW)
+BY_FD(fsetxattr, (int fd, const char *name, const void *value, size_t size, int flags),
+      (fd, name, value, size, flags))
+
+/* --- truncation by name: it destroys, and it is of a live file the drain's end --- */
+
+static int ordered(int (*real)(const char *, off_t), const char *path, off_t length)
+{
+    int error = -shim_barrier();
+
+    if (error != 0) {
+        errno = error;
+        return -1;
+    }
+    settle_path(AT_FDCWD, path, 0);
+    return real(path, length);
+}
+
+EXPORT int truncate(const char *path, off_t length)
+{
+    return ordered(real_truncate, path, length);
+}
+
+EXPORT int truncate64(const char *path, off_t length)
+{
+    return ordered(real_truncate64, path, length);
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * hooks_stdio.c -- streams
+ *
+ * libc's own reads and writes inside stdio cannot be interposed. C++ streams use
+ * fopen and fclose, and plain calls on the descriptor between them. NumPy and C
+ * programs fwrite: a large one is captured whole, after stdio has flushed what it
+ * held, and stdio is moved past it. What stdio writes by itself goes straight to
+ * the file, so the log is drained before that.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "fdtab.h"
+#include "file.h"
+#include "policy.h"
+#include "real.h"
+#include "shim.h"
+
+#undef fwrite_unlocked /* a macro in some headers */
+
+/* open(2)'s flags of an fopen mode that writes; 0 for one that only reads. */
+static int flags_of(const char *mode)
+{
+    int flags = strchr(mode, '+') != NULL ? O_RDWR : O_WRONLY;
+
+    switch (mode[0]) {
+    case 'w':
+        return flags | O_CREAT | O_TRUNC | (strchr(mode, 'x') != NULL ? O_EXCL : 0);
+    case 'a':
+        return flags | O_CREAT | O_APPEND;
+    default:
+        return strchr(mode, '+') != NULL ? O_RDWR : 0;
+    }
+}
+
+static FILE *open_stream(FILE *(*real)(const char *, const char *), const char *path,
+                         const char *mode)
+{
+    int flags = flags_of(mode), error;
+    bool existed;
+    FILE *stream;
+
+    if (flags == 0)
+        return real(path, mode);
+    error = policy_open(AT_FDCWD, path, flags);
+    if (error != 0) {
+        errno = error;
+        return NULL;
+    }
+    existed = policy_existed(AT_FDCWD, path);
+    stream = real(path, mode);
+    if (stream != NULL)
+        policy_opened(fileno_unlocked(stream), flags, existed);
+    return stream;
+}
+
+EXPORT FILE *fopen(const char *path, const char *mode)
+{
+    return open_stream(real_fopen, path, mode);
+}
+
+EXPORT FILE *fopen64(const char *path, const char *mode)
+{
+    return open_stream(real_fopen64, path, mode);
+}
+
+/* The engaged file of a stream, or NULL. */
+static struct file *engaged(FILE *stream, int *fd)
+{
+    struct file *file;
+
+    *fd = fileno_unlocked(stream);
+    file = fdtab_file(*fd);
+    return file != NULL && atomic_load(&file->state) == FILE_ENGAGED ? file : NULL;
+}
+
+/*
+ * Before stdio may write by itself: what it writes must not come before what is in
+ * the log. 0, or the errno of an earlier write.
+ */
+static int before_flush(FILE *stream)
+{
+    int fd;
+    struct file *file = engaged(stream, &fd);
+
+    return file != NULL && __fpending(stream) > 0 ? file_drain(file, fd) : 0;
+}
+
+/* After it may have: the size has changed behind the log. */
+static void after_flush(FILE *stream)
+{
+    int fd;
+    struct file *file = engaged(stream, &fd);
+
+    if (file != NULL)
+        file_resized(file, fd);
+}
+
+static FILE *open_again(FILE *(*real)(const char *, const char *, FILE *), const char *path,
+                        const char *mode, FILE *stream)
+{
+    int fd = fileno_unlocked(stream), flags = flags_of(mode), error;
+    struct file *file = fdtab_file(fd);
+    FILE *result;
+
+    if (file != NULL)
+        file_release(file, fd);
+    file_close(fd);
+    error = path != NULL ? policy_open(AT_FDCWD, path, flags) : 0;
+    if (error != 0) {
+        errno = error;
+        return NULL;
+    }
+    result = real(path, mode, stream);
+    if (result != NULL && path != NULL)
+        policy_opened(fileno_unlocked(result), flags, true);
+    return result;
+}
+
+EXPORT FILE *freopen(const char *path, const char *mode, FILE *stream)
+{
+    return open_again(real_freopen, path, mode, stream);
+}
+
+EXPORT FILE *freopen64(const char *path, const char *mode, FILE *stream)
+{
+    return open_again(real_freopen64, path, mode, stream);
+}
+
+EXPORT int fclose(FILE *stream)
+{
+    int fd = fileno_unlocked(stream), error, result;
+
+    if (fdtab_file(fd) == NULL)
+        return real_fclose(stream);
+    error = before_flush(stream);
+    if (__fpending(stream) > 0)
+        real_fflush(stream);
+    if (error == 0)
+        error = file_close(fd);
+    else
+        file_close(fd);
+    result = real_fclose(stream);
+    if (error != 0 && result == 0) {
+        errno = error;
+        return EOF;
+    }
+    return result;
+}
+
+EXPORT int fflush(FILE *stream)
+{
+    int fd, error, result;
+    struct file *file = stream != NULL ? engaged(stream, &fd) : NULL;
+
+    if (stream == NULL) {
+        /* All streams: those with something to write are not known here. */
+        shim_release_open();
+        return real_fflush(stream);
+    }
+    if (file == NULL || __fpending(stream) == 0)
+        return real_fflush(stream);
+    error = before_flush(stream);
+    if (error != 0) {
+        errno = error;
+        return EOF;
+    }
+    result = real_fflush(stream);
+    after_flush(stream);
+    return result;
+}
+
+static int move(int (*real)(FILE *, off_t, int), FILE *stream, off_t offset, int whence)
+{
+    int fd, error = 0, result;
+    struct file *file = engaged(stream, &fd);
+
+    if (file == NULL)
+        return real(stream, offset, whence);
+    if (__fpending(stream) > 0 || whence == SEEK_END)
+        error = file_drain(file, fd);
+    if (error != 0) {
+        errno = error;
+        return -1;
+    }
+    result = real(stream, offset, whence);
+    after_flush(stream);
+    return result;
+}
+
+EXPORT int fseek(FILE *stream, long offset, int whence)
+{
+    return move(real_fseek, stream, offset, whence);
+}
+
+EXPORT int fseeko(FILE *stream, off_t offset, int whence)
+{
+    return move(real_fseeko, stream, offset, whence);
+}
+
+EXPORT int fseeko64(FILE *stream, off_t offset, int whence)
+{
+    return move(real_fseeko64, stream, offset, whence);
+}
+
+/* Captures a large fwrite; false: stdio does it. Returns the bytes taken in *taken. */
+static bool take(struct file *file, FILE *stream, const void *data, size_t bytes, size_t *taken)
+{
+    struct iovec vector = {(void *)data, bytes};
+    int fd = fileno_unlocked(stream);
+    ssize_t written = 0;
+
+    *taken = 0;
+    if (before_flush(stream) != 0 || real_fflush(stream) != 0)
+        return false;
+    after_flush(stream);
+    while (*taken < bytes) {
+        vector.iov_base = (char *)data + *taken;
+        vector.iov_len = bytes - *taken;
+        if (!file_write(file, fd, &vector, 1, FILE_CURRENT, &written))
+            written = real_write(fd, vector.iov_base, vector.iov_len);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            break;
+        *taken += (size_t)written;
+    }
+    /* stdio remembers where the descriptor was: tell it. */
+    real_fseeko64(stream, syscall(SYS_lseek, fd, 0, SEEK_CUR), SEEK_SET);
+    return true;
+}
+
+static size_t put(size_t (*real)(const void *, size_t, size_t, FILE *), const void *data,
+                  size_t size, size_t count, FILE *stream)
+{
+    int fd = fileno_unlocked(stream);
+    struct file *file = fdtab_file(fd);
+    size_t bytes, taken, result;
+
+    if (file == NULL || size == 0 || count == 0 || __builtin_mul_overflow(size, count, &bytes))
+        return real(data, size, count, stream);
+    if (bytes >= shim.env.min_write && bytes >= BUFSIZ && shim_own()) {
+        if (!take(file, stream, data, bytes, &taken))
+            return 0;
+        return taken / size;
+    }
+    if (atomic_load(&file->state) != FILE_ENGAGED)
+        return real(data, size, count, stream);
+    /* A small one stays in stdio's buffer, or makes stdio write. */
+    if (__fpending(stream) + bytes < __fbufsize(stream))
+        return real(data, size, count, stream);
+    if (file_drain(file, fd) != 0)
+        return 0;
+    result = real(data, size, count, stream);
+    after_flush(stream);
+    return result;
+}
+
+EXPORT size_t fwrite(const void *data, size_t size, size_t count, FILE *stream)
+{
+    return put(real_fwrite, data, size, count, stream);
+}
+
+EXPORT size_t fwrite_unlocked(const void *data, size_t size, size_t count, FILE *stream)
+{
+    return put(real_fwrite_unlocked, data, size, count, stream);
+}
+
+EXPORT size_t fread(void *data, size_t size, size_t count, FILE *stream)
+{
+    int fd;
+    struct file *file = engaged(stream, &fd);
+
+    if (file != NULL && file_drain(file, fd) != 0)
+        return 0;
+    return real_fread(data, size, count, stream);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * policy.h -- which files are captured, and why not
+ */
+#ifndef PORTUS_PRELOAD_POLICY_H
+#define PORTUS_PRELOAD_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "client/writer.h"
+#include "file.h"
+
+enum verdict {
+    VERDICT_CAPTURE,
+    VERDICT_NOT_YET,   /* small so far: ask again at the next write */
+    VERDICT_NOT_OURS,  /* not a checkpoint: no word about it */
+    VERDICT_SAMPLE,    /* left plain on purpose, to be measured */
+    VERDICT_APPEND,    /* from here on: a checkpoint that is not captured */
+    VERDICT_DIRECT,
+    VERDICT_LINKS,
+    VERDICT_MEMORY,    /* tmpfs */
+    VERDICT_SHARED,    /* a file system that others write, too */
+    VERDICT_LIMIT,     /* RLIMIT_FSIZE */
+    VERDICT_BUSY,      /* somebody else has it open */
+    VERDICT_AGENT,     /* none can be had */
+    VERDICT_PASSIVE,   /* switched off, or ending */
+    VERDICT_FULL,      /* no place in the agent's tables */
+    VERDICT_LEASE,     /* the file system gives no lease */
+    VERDICT_SPACE,     /* no room for it on the disk */
+    VERDICT_COUNT
+};
+
+/*
+ * Judges a candidate before a write of length bytes. Fills in *claim for engaging (path lies in path[size]). Called with the file's lock.
+ */
+enum verdict policy_judge(struct file *file, int fd, size_t length, struct portus_claim *claim,
+                          char *path, size_t size);
+
+/* The verdict that an engagement's error amounts to. */
+enum verdict policy_verdict(int error);
+
+/* Says once why checkpoints are written as usual, and counts. Returns whether to fail
+   (PORTUS=require). why: a sentence for VERDICT_AGENT, or NULL. */
+bool policy_refuse(struct file *file, enum verdict verdict, const char *path, const char *why);
+
+/* A few words for the summary. */
+const char *policy_words(enum verdict verdict);
+
+/*
+ * Before path is opened with flags by a call at directory `at`: waits if it would
+ * create or empty a file beside live ones. 0 or an errno to fail with.
+ */
+int policy_open(int at, const char *path, int flags);
+
+/*
+ * Whether the file is there before it is opened. Only looked at where it matters:
+ * without leases (PORTUS_SHARED) only new files are captured.
+ */
+bool policy_existed(int at, const char *path);
+
+/* After: whether a descriptor opened with these flags may become captured. */
+void policy_opened(int fd, int flags, bool existed);
+
+/* Whether a write of this file system's large files is faster in pieces. */
+bool policy_pieces(int fd);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * real.h -- the functions behind ours: real_write is the next write
+ *
+ * One pointer for each line of hooks.def. Each first points to a function that
+ * looks the real one up and calls it, so there is no set-up, no order of
+ * constructors, and nothing to test on the hot path. The types have no `...`:
+ * on the supported machines arguments of a variadic function travel as others do.
+ */
+#ifndef PORTUS_PRELOAD_REAL_H
+#define PORTUS_PRELOAD_REAL_H
+
+#include <spawn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <utime.h>
+
+#define HOOK(type, name, parameters, arguments, class, text) extern type(*real_##name) parameters;
+#include "hooks.def"
+#undef HOOK
+
+#define EXPORT __attribute__((visibility("default")))
+
+#endif

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * shim.c -- this process's shim: its configuration, its agent, its birth and death
+ *
+ * Nothing runs before the program does: all is set up by the first call that needs
+ * it. At the end the program waits for its bytes, whichever way it ends.
+ */
+#include "shim.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "client/barrier.h"
+#include "common/log.h"
+#include "fdtab.h"
+#include "file.h"
+#include "real.h"
+#include "summary.h"
+#include "versions.h"
+
+struct shim shim;
+
+static _Atomic uint32_t ready; /* 0 no, 1 somebody is at it, 2 on, 3 off */
+
+struct guard shim_guard(void)
+{
+    struct guard guard = {.error = errno};
+    /* All but what a fault raises: blocking those would turn a handler into a kill. */
+    unsigned long all = ~((1ul << (SIGSEGV - 1)) | (1ul << (SIGBUS - 1)) | (1ul << (SIGFPE - 1)) |
+                          (1ul << (SIGILL - 1)) | (1ul << (SIGTRAP - 1)) | (1ul << (SIGABRT - 1)));
+
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &guard.mask, sizeof(all));
+    return guard;
+}
+
+void shim_unguard(const struct guard *guard)
+{
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &guard->mask, NULL, sizeof(guard->mask));
+    errno = guard->error;
+}
+
+/* --- fork: the child is a process of its own, without our descriptors --- */
+
+static void before_fork(void)
+{
+    if (!shim_own())
+        return;
+    shim_release_open();
+    files_share(); /* candidates have two writers from now on */
+    portus_lock(&shim.lock);
+    portus_lock(&shim.writer.lock);
+    files_lock();
+}
+
+static void after_fork_parent(void)
+{
+    if (!shim_own())
+        return;
+    files_unlock();
+    portus_unlock(&shim.writer.lock);
+    portus_unlock(&shim.lock);
+}
+
+static void after_fork_child(void)
+{
+    files_unlock();
+    memset(&shim.lock, 0, sizeof(shim.lock));
+    if (atomic_load(&shim.connected)) {
+        for (unsigned i = 0; i < PORTUS_FILES; i++)
+            fdtab_disown(shim.writer.keep[i]);
+        fdtab_disown(shim.writer.link.socket);
+        fdtab_disown(shim.writer.link.doorbell);
+        fdtab_disown(shim.writer.link.keeper);
+        portus_writer_close(&shim.writer);
+    }
+    if (atomic_load(&shim.looking)) {
+        fdtab_disown(shim.look.socket);
+        fdtab_disown(shim.look.doorbell);
+        fdtab_disown(shim.look.keeper);
+        portus_link_close(&shim.look);
+    }
+    atomic_store(&shim.connected, false);
+    atomic_store(&shim.looking, false);
+    atomic_store(&shim.watching, 0);
+    files_forget();
+    summary_forget();
+    shim.pid = getpid();
+}
+
+bool shim_on(void)
+{
+    uint32_t no = 0;
+    int saved = errno;
+
+    if (atomic_load(&ready) >= 2)
+        return atomic_load(&ready) == 2;
+    if (!atomic_compare_exchange_strong(&ready, &no, 1))
+        return false; /* a call of our own set-up, or of a thread beside it */
+    shim.pid = getpid();
+    for (unsigned i = 0; i < PORTUS_FILES; i++)
+        shim.writer.keep[i] = -1;
+    portus_env_load(&shim.env);
+    portus_log_setup((enum portus_level)shim.env.log_level,
+                     shim.env.log_file[0] != '\0' ? shim.env.log_file : NULL, "portus: ");
+    if (shim.env.mode != PORTUS_OFF)
+        pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+    atomic_store(&ready, shim.env.mode == PORTUS_OFF ? 3 : 2);
+    errno = saved;
+    return shim.env.mode != PORTUS_OFF;
+}
+
+bool shim_own(void)
+{
+    return atomic_load(&ready) == 2 && shim.pid == getpid();
+}
+
+/* portus-agent: where the user says, beside the shim, or where it is installed. */
+static const char *agent_path(void)
+{
+    static char path[PORTUS_ENV_TEXT];
+    Dl_info info;
+    const char *slash;
+
+    if (shim.env.agent[0] != '\0')
+        return shim.env.agent;
+    if (path[0] != '\0')
+        return path;
+    if (dladdr((void *)agent_path, &info) == 0 || info.dli_fname == NULL)
+        return "portus-agent";
+    slash = strrchr(info.dli_fname, '/');
+    if (slash == NULL)
+        snprintf(path, sizeof(path), "./portus-agent");
+    else
+        snprintf(path, sizeof(path), "%.*s/portus-agent", (int)(slash - info.dli_fname),
+                 info.dli_fname);
+    return path;
+}
+
+/* A writer whose agent is gone has done what was to do: the next save finds a new agent. */
+static void close_gone(void)
+{
+    if (!atomic_load(&shim.connected) || !atomic_load(&shim.writer.gone))
+        return;
+    if (portus_writer_reap(&shim.writer) > 0 || files_engaged() > 0)
+        return;
+    if (atomic_load(&shim.watching) != 0)
+        return; /* it ends soon: it has nothing left to watch */
+    atomic_store(&shim.connected, false);
+    fdtab_disown(shim.writer.link.socket);
+    fdtab_disown(shim.writer.link.doorbell);
+    fdtab_disown(shim.writer.link.keeper);
+    portus_writer_close(&shim.writer);
+}
+
+struct portus_writer *shim_writer(const char **why)
+{
+    struct portus_link_options options = {.role = PORTUS_ROLE_CLIENT,
+                                          .job = shim.env.job,
+                                          .ring_size = shim.env.ring_size,
+                                          .agent = agent_path()};
+    struct portus_writer *writer = NULL;
+    int error;
+
+    *why = "the program is ending";
+    if (atomic_load(&shim.ending))
+        return NULL;
+    portus_lock(&shim.lock);
+    close_gone();
+    if (atomic_load(&shim.connected)) {
+        *why = "the agent is gone: a new one serves the next save";
+        if (!portus_writer_check(&shim.writer))
+            writer = &shim.writer;
+        goto unlock;
+    }
+    if (atomic_load(&shim.refused)) {
+        *why = "there was no agent before";
+        goto unlock;
+    }
+    error = portus_writer_open(&shim.writer, &options, why);
+    if (error != 0) {
+        atomic_store(&shim.refused, true);
+        goto unlock;
+    }
+    fdtab_own(shim.writer.link.socket);
+    fdtab_own(shim.writer.link.doorbell);
+    fdtab_own(shim.writer.link.keeper);
+    atomic_store(&shim.connected, true);
+    writer = &shim.writer;
+unlock:
+    portus_unlock(&shim.lock);
+    return writer;
+}
+
+struct portus_writer *shim_writer_now(void)
+{
+    return atomic_load(&shim.connected) ? &shim.writer : NULL;
+}
+
+struct portus_control *shim_control(void)
+{
+    if (atomic_load(&shim.connected))
+        return shim.writer.link.control;
+    return atomic_load(&shim.looking) ? shim.look.control : NULL;
+}
+
+/* Looks whether the job has an agent, for a process that never engaged a file. */
+static bool look(void)
+{
+    struct portus_link_options options = {.role = PORTUS_ROLE_LOOK, .job = shim.env.job};
+
+    if (atomic_load(&shim.looking)) {
+        if (!portus_link_dead(&shim.look))
+            return true;
+        atomic_store(&shim.looking, false);
+        fdtab_disown(shim.look.socket);
+        fdtab_disown(shim.look.doorbell);
+        fdtab_disown(shim.look.keeper);
+        portus_link_close(&shim.look);
+    }
+    if (portus_link_open(&shim.look, &options, NULL) != 0)
+        return false;
+    fdtab_own(shim.look.socket);
+    fdtab_own(shim.look.doorbell);
+    fdtab_own(shim.look.keeper);
+    atomic_store(&shim.looking, true);
+    return true;
+}
+
+int shim_barrier(void)
+{
+    uint64_t waited = 0;
+    struct guard guard;
+    int error = 0;
+
+    if (!shim_on() || !shim_own() || shim.env.order == PORTUS_ORDER_RELAXED ||
+        shim.env.mode == PORTUS_REPORT)
+        return 0;
+    if (atomic_load(&shim.connected)) {
+        if (portus_writer_check(&shim.writer))
+            return 0; /* taken over: all of ours is in its files */
+        error = portus_barrier(&shim.writer.link, &shim.writer, &waited);
+    } else {
+        guard = shim_guard();
+        portus_lock(&shim.lock);
+        if (!atomic_load(&shim.connected) && look())
+            error = portus_barrier(&shim.look, NULL, &waited);
+        portus_unlock(&shim.lock);
+        shim_unguard(&guard);
+    }
+    summary_waited(waited);
+    return error;
+}
+
+void shim_release_all(void)
+{
+    struct guard guard;
+
+    if (!shim_own() || !atomic_load(&shim.connected))
+        return;
+    guard = shim_guard();
+    files_release(true);
+    shim_unguard(&guard);
+}
+
+void shim_release_open(void)
+{
+    struct guard guard;
+
+    if (!shim_own() || !atomic_load(&shim.connected))
+        return;
+    guard = shim_guard();
+    files_release(false);
+    shim_unguard(&guard);
+}
+
+void shim_end(void)
+{
+    if (!shim_own())
+        return;
+    atomic_store(&shim.ending, true);
+    shim_release_all();
+    summary_print();
+}
+
+__attribute__((destructor)) static void at_exit(void)
+{
+    shim_end();
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * shim.h -- this process's shim: its configuration, its agent, its birth and death
+ */
+#ifndef PORTUS_PRELOAD_SHIM_H
+#define PORTUS_PRELOAD_SHIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "client/writer.h"
+#include "common/env.h"
+
+struct shim {
+    struct portus_env env;
+    struct portus_writer writer;
+    struct portus_link look;      /* of a process that only waits for others */
+    _Atomic bool connected;       /* writer is open */
+    _Atomic bool looking;         /* look is open */
+    _Atomic bool ending;          /* the program is at its end: nothing new is captured */
+    _Atomic bool refused;         /* no agent can be had: do not try at every write */
+    _Atomic uint32_t watching;    /* the watcher's thread runs */
+    pid_t pid;                    /* the process that all this belongs to */
+    struct portus_lock lock;      /* of opening and closing the writer */
+};
+
+extern struct shim shim;
+
+/*
+ * Whether the shim does anything at all (PORTUS is not off). The first call reads
+ * the environment. Never allocates.
+ */
+bool shim_on(void);
+
+/*
+ * Whether this is the process that the tables belong to. A child of vfork runs on
+ * its parent's memory and must not touch them.
+ */
+bool shim_own(void);
+
+/* The writer, connecting to or starting the agent; NULL with a sentence in *why. */
+struct portus_writer *shim_writer(const char **why);
+
+/* The writer if there is one. */
+struct portus_writer *shim_writer_now(void);
+
+/* The agent's control segment if this process knows one, else NULL. Does not connect. */
+struct portus_control *shim_control(void);
+
+/* Waits for all that was captured by this job: before a publishing call. 0 or -errno. */
+int shim_barrier(void);
+
+/* Releases all files of this process that are engaged and waits for them. */
+void shim_release_all(void);
+
+/* The same for those that the program still has open: a child is about to get them. */
+void shim_release_open(void);
+
+/* The same at the end of the program, and captures nothing from then on. */
+void shim_end(void);
+
+/* watcher.c: starts the watcher's thread if it does not run. */
+void shim_watch(void);
+
+/*
+ * Signals that may run a handler are blocked while a lock of ours is held: a
+ * handler that writes would wait for its own thread. errno is kept, too.
+ */
+struct guard {
+    unsigned long mask;
+    int error;
+};
+struct guard shim_guard(void);
+void shim_unguard(const struct guard *guard);
+
+#endif

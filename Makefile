@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+#   make            the shim, the agent, portusctl: into build/
+#   make check      all tests              (scripts/check installs what they need first)
+#   make bench      the measured table     (ratios of one run)
+#   make install    DESTDIR= PREFIX=/usr/local
+#   make dist       a source archive
+#
+# Variants: make B=build-asan SANITIZE=address,undefined   (agent, portusctl, unit tests)
+#           make CC=clang
+
+CC       ?= gcc
+PREFIX   ?= /usr/local
+LIBDIR   ?= $(PREFIX)/lib/portus
+B        ?= build
+VERSION  := $(shell sed -n 's/.*PORTUS_VERSION "\(.*\)"/\1/p' include/portus/portus.h)
+
+WARN     := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+            -Wpointer-arith -Wvla -Wno-unused-parameter
+CFLAGS   ?= -O2 -g
+BASE     := -std=gnu11 -fPIC -fvisibility=hidden -fno-strict-aliasing -pthread -MMD -MP \
+            -D_GNU_SOURCE -Iinclude -Isrc $(WARN)
+SANFLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
+
+sources   = $(wildcard $(addsuffix /*.c,$(1)))
+objects   = $(patsubst %.c,$(B)/%.o,$(call sources,$(1)))
+
+COMMON   := $(call objects,src/common)
+CLIENT   := $(call objects,src/client)
+FORMAT   := $(call objects,src/format)
+AGENT    := $(call objects,src/agent)
+CTL      := $(call objects,src/ctl)
+SHIM     := $(call objects,preload)
+
+UNIT     := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/*_test.c))
+SHIMTEST := $(patsubst tests/shim/%.c,$(B)/tests/shim/%,$(wildcard tests/shim/*.c)) \
+            $(patsubst tests/shim/%.cc,$(B)/tests/shim/%,$(wildcard tests/shim/*.cc))
+BENCH    := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/*.c))
+MAN      := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
+
+PROGRAMS := $(B)/portus-agent $(B)/portusctl
+ifeq ($(SANITIZE),)
+PROGRAMS += $(B)/libportus_shim.so
+endif
+
+.PHONY: all man tests check check-unit bench install dist clean format tidy
+.DELETE_ON_ERROR:
+all: $(PROGRAMS) $(B)/portus-run
+
+$(B)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(CFLAGS) $(SANFLAGS) -c -o $@ $<
+
+$(B)/portus-agent: $(AGENT) $(COMMON)
+	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^
+
+$(B)/portusctl: $(CTL) $(CLIENT) $(COMMON)
+	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lelf
+
+# The shim exports what hooks.def lists and nothing else. It names libdl and
+# libpthread because glibc before 2.34 keeps there what later ones have in libc.
+$(B)/shim.map: preload/hooks.def scripts/shim-map
+	@mkdir -p $(@D)
+	sh scripts/shim-map preload/hooks.def >$@
+
+$(B)/libportus_shim.so: $(SHIM) $(CLIENT) $(FORMAT) $(COMMON) $(B)/shim.map
+	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-z,defs,-z,now,-z,relro,-z,nodelete \
+	  -Wl,--version-script=$(B)/shim.map -Wl,-soname,libportus_shim.so -o $@ \
+	  $(filter %.o,$^) -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0
+
+$(B)/portus-run: scripts/portus-run
+	@mkdir -p $(@D)
+	cp $< $@ && chmod 755 $@
+
+$(B)/tests/unit/%: tests/unit/%.c $(CLIENT) $(FORMAT) $(COMMON)
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -lcmocka
+
+$(B)/tests/shim/%: tests/shim/%.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -pthread -MMD -MP -o $@ $<
+
+$(B)/tests/shim/%: tests/shim/%.cc
+	@mkdir -p $(@D)
+	$(CXX) -std=c++17 -O1 -g -Wall -Wextra -Werror -pthread -MMD -MP -o $@ $<
+
+$(B)/tests/bench/%: tests/bench/%.c $(COMMON)
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^)
+
+$(B)/man/%: man/%.scd
+	@mkdir -p $(@D)
+	scdoc <$< >$@
+
+man: $(MAN)
+tests: all $(UNIT) $(SHIMTEST)
+
+check: tests $(MAN)
+	B=$(B) python3 tests/run
+
+check-unit: $(UNIT)
+	@set -e; for t in $(UNIT); do $$t; done
+
+bench: all $(BENCH)
+	B=$(B) python3 tests/bench/bench.py
+
+install: all man
+	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
+	  $(DESTDIR)$(PREFIX)/share/man/man7 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	install -m 755 $(B)/libportus_shim.so $(B)/portus-agent $(DESTDIR)$(LIBDIR)
+	install -m 755 $(B)/portusctl $(B)/portus-run $(DESTDIR)$(PREFIX)/bin
+	for m in $(MAN); do install -m 644 $$m $(DESTDIR)$(PREFIX)/share/man/man$${m##*.}; done
+	install -m 644 scripts/portusctl.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/portusctl
+
+dist:
+	git archive --prefix=portus-$(VERSION)/ -o portus-$(VERSION).tar.gz HEAD
+
+format:
+	clang-format -i $$(git ls-files '*.c' '*.h')
+
+tidy:
+	clang-tidy --quiet $$(git ls-files 'src/*.c' 'preload/*.c') -- -std=gnu11 -D_GNU_SOURCE -Iinclude -Isrc
+
+clean:
+	rm -rf build build-*
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -9,8 +9,8 @@
 #ifndef PORTUS_PRELOAD_FDTAB_H
 #define PORTUS_PRELOAD_FDTAB_H
 
-#include <stdbool.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -217,8 +217,8 @@ static int slice(const struct iovec *vector, int count, size_t skip, size_t leng
 }
 
 /* Writes [done, total) plainly, in pieces; what write(2) would return for the whole. */
-static ssize_t write_plain(int fd, const struct iovec *vector, int count, size_t done,
-                           size_t total, off_t offset, bool current)
+static ssize_t write_plain(int fd, const struct iovec *vector, int count, size_t done, size_t total,
+                           off_t offset, bool current)
 {
     struct iovec part[IOV_MAX];
 
@@ -244,9 +244,61 @@ static void raise_size(struct portus_file *entry, uint64_t end)
         ;
 }
 
+/* What this thread wrote last, and what it has copied ahead. Not on the stack: 64 KiB. */
+static __thread struct file *latest __attribute__((tls_model("initial-exec")));
+static __thread struct portus_ahead *ahead __attribute__((tls_model("initial-exec")));
+static struct portus_ahead aheads[8];
+static _Atomic uint32_t aheads_busy;
+
+bool file_ahead_begin(const void *data, size_t length, size_t header, uint32_t *crc)
+{
+    struct file *file = latest;
+    struct guard guard;
+    bool held = false;
+
+    if (file == NULL || ahead != NULL || atomic_load(&file->state) != FILE_ENGAGED || !shim_own())
+        return false;
+    guard = shim_guard();
+    for (uint32_t i = 0; i < sizeof(aheads) / sizeof(aheads[0]) && ahead == NULL; i++)
+        if (!(atomic_fetch_or(&aheads_busy, 1u << i) & 1u << i))
+            ahead = &aheads[i];
+    if (ahead == NULL)
+        goto unguard;
+    portus_lock(&file->lock);
+    if (atomic_load(&file->state) == FILE_ENGAGED)
+        held = portus_writer_copy_ahead(&shim.writer, ahead, data, length,
+                                        atomic_load(&shared(file)->size) + header);
+    portus_unlock(&file->lock);
+    if (held)
+        *crc = ahead->crc;
+    else
+        file_ahead_end();
+unguard:
+    shim_unguard(&guard);
+    return held;
+}
+
+void file_ahead_end(void)
+{
+    uint32_t number = (uint32_t)(ahead - aheads);
+
+    if (atomic_load(&shim.connected))
+        portus_writer_drop_ahead(&shim.writer, ahead);
+    ahead = NULL;
+    atomic_fetch_and(&aheads_busy, ~(1u << number));
+}
+
+static size_t append(struct file *file, const void *data, size_t length, uint64_t offset,
+                     uint64_t *waited)
+{
+    if (ahead != NULL && ahead->data == data && ahead->length == length)
+        return portus_writer_append_ahead(&shim.writer, file->number, ahead, offset, waited);
+    return portus_writer_append(&shim.writer, file->number, data, length, offset, waited);
+}
+
 /* A captured write; with the lock held. True as in file_write. */
-static bool capture(struct file *file, int fd, const struct iovec *vector, int count,
-                    off_t offset, size_t total, ssize_t *result)
+static bool capture(struct file *file, int fd, const struct iovec *vector, int count, off_t offset,
+                    size_t total, ssize_t *result)
 {
     struct portus_file *entry = shared(file);
     bool current = offset == FILE_CURRENT;
@@ -273,8 +325,7 @@ static bool capture(struct file *file, int fd, const struct iovec *vector, int c
     }
     for (int i = 0; i < count && done < total; i++) {
         size_t length = vector[i].iov_len < total - done ? vector[i].iov_len : total - done;
-        size_t taken = portus_writer_append(&shim.writer, file->number, vector[i].iov_base, length,
-                                            (uint64_t)offset + done, &waited);
+        size_t taken = append(file, vector[i].iov_base, length, (uint64_t)offset + done, &waited);
         done += taken;
         if (taken < length)
             break;
@@ -332,6 +383,7 @@ static bool consider(struct file *file, int fd, size_t total)
                 file->inode = claim.inode;
                 atomic_store(&file->state, FILE_ENGAGED);
                 summary_captured_file();
+                policy_announce(writer, path, fd);
                 shim_watch();
                 return true;
             }
@@ -404,6 +456,7 @@ bool file_write(struct file *file, int fd, const struct iovec *vector, int count
         }
     }
     if (atomic_load(&file->state) == FILE_ENGAGED) {
+        latest = file;
         if (same(file, fd))
             done = capture(file, fd, vector, count, offset, total, result);
     } else if (file->sampled) {
@@ -592,8 +645,8 @@ static struct portus_file *find_live(uint64_t device, uint64_t inode)
     for (unsigned i = 0; i < PORTUS_FILES; i++) {
         struct portus_file *entry = &control->file[i];
         uint32_t state = atomic_load(&entry->state);
-        if (state >= PORTUS_FILE_CLAIMED && state <= PORTUS_FILE_TRIMMED &&
-            entry->inode == inode && entry->device == device)
+        if (state >= PORTUS_FILE_CLAIMED && state <= PORTUS_FILE_TRIMMED && entry->inode == inode &&
+            entry->device == device)
             return entry;
     }
     return NULL;
@@ -627,8 +680,7 @@ void live_release(uint64_t device, uint64_t inode)
     }
     if (atomic_load(&shim.connected) && find_live(device, inode) == entry &&
         atomic_load(&entry->owner) == shim.writer.link.session + 1)
-        portus_writer_release(&shim.writer,
-                              (unsigned)(entry - shim.writer.link.control->file));
+        portus_writer_release(&shim.writer, (unsigned)(entry - shim.writer.link.control->file));
     else
         shim_barrier();
     shim_unguard(&guard);

@@ -24,18 +24,18 @@ enum file_state { FILE_FREE, FILE_CANDIDATE, FILE_ENGAGED, FILE_PLAIN };
 #define FILE_HEAD 32
 
 struct file {
-    _Atomic uint32_t state;   /* enum file_state */
-    _Atomic uint32_t fds;     /* descriptors of the program in fdtab */
-    struct portus_lock lock;  /* of all below; held while a write is captured */
-    unsigned number;          /* engaged: in the control segment */
-    uint64_t device, inode;   /* engaged */
+    _Atomic uint32_t state;              /* enum file_state */
+    _Atomic uint32_t fds;                /* descriptors of the program in fdtab */
+    struct portus_lock lock;             /* of all below; held while a write is captured */
+    unsigned number;                     /* engaged: in the control segment */
+    uint64_t device, inode;              /* engaged */
     uint64_t reserved_from, reserved_to; /* blocks are reserved between, bytes */
     uint64_t reserve_step;
-    uint8_t head[FILE_HEAD];  /* first bytes of the file, for policy */
+    uint8_t head[FILE_HEAD]; /* first bytes of the file, for policy */
     uint8_t head_length;
-    bool created;             /* by the open that we saw, not only emptied */
-    bool sampled;             /* left plain to measure what plain writing costs */
-    bool counted;             /* as refused, in the summary */
+    bool created; /* by the open that we saw, not only emptied */
+    bool sampled; /* left plain to measure what plain writing costs */
+    bool counted; /* as refused, in the summary */
 };
 
 #define FILE_CURRENT (-1) /* the offset of the descriptor */
@@ -53,6 +53,15 @@ void file_duplicate(int fd, int other);
  */
 bool file_write(struct file *file, int fd, const struct iovec *vector, int count, off_t offset,
                 ssize_t *result);
+
+/*
+ * torch is about to write length bytes at data to the file that this thread wrote
+ * last, after a header of that many bytes. Copies them into the ring at once if that
+ * file is captured; *crc is their CRC-32. file_ahead_end after the write, always if
+ * it returned true.
+ */
+bool file_ahead_begin(const void *data, size_t length, size_t header, uint32_t *crc);
+void file_ahead_end(void);
 
 /* Waits until what was captured of the file is in it. 0, or an errno to fail with. */
 int file_drain(struct file *file, int fd);

@@ -29,8 +29,7 @@
 PUBLISHES(rename, (const char *from, const char *to), (from, to))
 PUBLISHES(renameat, (int from_at, const char *from, int to_at, const char *to),
           (from_at, from, to_at, to))
-PUBLISHES(renameat2,
-          (int from_at, const char *from, int to_at, const char *to, unsigned flags),
+PUBLISHES(renameat2, (int from_at, const char *from, int to_at, const char *to, unsigned flags),
           (from_at, from, to_at, to, flags))
 PUBLISHES(link, (const char *from, const char *to), (from, to))
 PUBLISHES(linkat, (int from_at, const char *from, int to_at, const char *to, int flags),

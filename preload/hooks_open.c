@@ -25,7 +25,7 @@
 #define OPENED(at, path, flags, call)                                                              \
     do {                                                                                           \
         int error_ = policy_open(at, path, flags);                                                 \
-        bool existed_ = policy_existed(at, path);                                                         \
+        bool existed_ = policy_existed(at, path);                                                  \
         int fd_;                                                                                   \
         if (error_ != 0) {                                                                         \
             errno = error_;                                                                        \

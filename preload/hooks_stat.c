@@ -91,10 +91,9 @@ static void settle_path(int at, const char *path, int flags)
     struct statx status;
     int saved = errno;
 
-    if (any_live() &&
-        syscall(SYS_statx, at, path == NULL ? "" : path,
-                (flags & AT_SYMLINK_NOFOLLOW) | (path == NULL ? AT_EMPTY_PATH : 0), STATX_INO,
-                &status) == 0)
+    if (any_live() && syscall(SYS_statx, at, path == NULL ? "" : path,
+                              (flags & AT_SYMLINK_NOFOLLOW) | (path == NULL ? AT_EMPTY_PATH : 0),
+                              STATX_INO, &status) == 0)
         live_release(makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino);
     errno = saved;
 }
@@ -134,11 +133,9 @@ BY_PATH(lchown, (const char *path, uid_t user, gid_t group), (path, user, group)
         AT_SYMLINK_NOFOLLOW)
 BY_PATH(fchownat, (int at, const char *path, uid_t user, gid_t group, int flags),
         (at, path, user, group, flags), at, path, flags)
-BY_PATH(setxattr,
-        (const char *path, const char *name, const void *value, size_t size, int flags),
+BY_PATH(setxattr, (const char *path, const char *name, const void *value, size_t size, int flags),
         (path, name, value, size, flags), AT_FDCWD, path, 0)
-BY_PATH(lsetxattr,
-        (const char *path, const char *name, const void *value, size_t size, int flags),
+BY_PATH(lsetxattr, (const char *path, const char *name, const void *value, size_t size, int flags),
         (path, name, value, size, flags), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW)
 BY_FD(fsetxattr, (int fd, const char *name, const void *value, size_t size, int flags),
       (fd, name, value, size, flags))

@@ -18,15 +18,17 @@
 #include <string.h>
 
 #include "common/copy.h"
+#include "file.h"
 #include "real.h"
 #include "shim.h"
 #include "versions.h"
 
-#define COMPRESSED_DATA 0x0400u         /* miniz.h: data is deflated already */
-#define DO_NOT_COMPUTE_CRC32 0x80000u   /* torch's addition: store uncomp_crc32 as given */
+#define COMPRESSED_DATA 0x0400u       /* miniz.h: data is deflated already */
+#define DO_NOT_COMPUTE_CRC32 0x80000u /* torch's addition: store uncomp_crc32 as given */
 #define WORTH_WHILE (64u << 10)
-#define ARCHIVE_BYTES 4096              /* mz_zip_archive is below 200 */
-#define CENTRAL_HEADER "PK\1\2"         /* APPNOTE.TXT 4.3.12 */
+#define ARCHIVE_BYTES 4096      /* mz_zip_archive is below 200 */
+#define LOCAL_HEADER 30         /* 4.3.7 */
+#define CENTRAL_HEADER "PK\1\2" /* APPNOTE.TXT 4.3.12 */
 #define CENTRAL_HEADER_CRC 16
 
 typedef int (*add_function)(void *, const char *, const void *, size_t, const void *, uint16_t,
@@ -42,10 +44,10 @@ struct library {
 
 static bool stores_given_crc(void *handle, add_function add)
 {
-    int (*begin)(void *, size_t, size_t) = (int (*)(void *, size_t, size_t))(
-        uintptr_t)dlsym(handle, "mz_zip_writer_init_heap");
-    int (*finish)(void *, void **, size_t *) = (int (*)(void *, void **, size_t *))(
-        uintptr_t)dlsym(handle, "mz_zip_writer_finalize_heap_archive");
+    int (*begin)(void *, size_t, size_t) =
+        (int (*)(void *, size_t, size_t))(uintptr_t)dlsym(handle, "mz_zip_writer_init_heap");
+    int (*finish)(void *, void **, size_t *) = (int (*)(void *, void **, size_t *))(uintptr_t)dlsym(
+        handle, "mz_zip_writer_finalize_heap_archive");
     int (*end)(void *) = (int (*)(void *))(uintptr_t)dlsym(handle, "mz_zip_writer_end");
     uint64_t archive[ARCHIVE_BYTES / sizeof(uint64_t)] = {0};
     const uint32_t crc = 0x5a17c0deu;
@@ -100,23 +102,29 @@ int mz_zip_writer_add_mem_ex_v2(void *zip, const char *name, const void *data, s
                                 unsigned extra_length, const char *central,
                                 unsigned central_length);
 
-EXPORT int mz_zip_writer_add_mem_ex_v2(void *zip, const char *name, const void *data,
-                                       size_t length, const void *comment,
-                                       uint16_t comment_length, unsigned level_flags,
-                                       uint64_t plain_length, uint32_t crc, void *time,
-                                       const char *extra, unsigned extra_length,
+EXPORT int mz_zip_writer_add_mem_ex_v2(void *zip, const char *name, const void *data, size_t length,
+                                       const void *comment, uint16_t comment_length,
+                                       unsigned level_flags, uint64_t plain_length, uint32_t crc,
+                                       void *time, const char *extra, unsigned extra_length,
                                        const char *central, unsigned central_length)
 {
     struct library library;
+    bool ahead = false;
+    int result;
 
     if (!find(__builtin_return_address(0), &library))
         return 0; /* cannot be: who calls it has it */
-    if (library.given && length >= WORTH_WHILE && shim_on() &&
-        shim.env.crc == PORTUS_CRC_OFFLOAD &&
+    if (library.given && length >= WORTH_WHILE && shim_on() && shim.env.crc == PORTUS_CRC_OFFLOAD &&
         !(level_flags & (COMPRESSED_DATA | DO_NOT_COMPUTE_CRC32))) {
-        crc = portus_crc32(0, data, length);
+        /* zip64 fields would shift the data; then only the guess is wrong. */
+        ahead = file_ahead_begin(data, length, LOCAL_HEADER + strlen(name) + extra_length, &crc);
+        if (!ahead)
+            crc = portus_crc32(0, data, length);
         level_flags |= DO_NOT_COMPUTE_CRC32;
     }
-    return library.add(zip, name, data, length, comment, comment_length, level_flags, plain_length,
-                       crc, time, extra, extra_length, central, central_length);
+    result = library.add(zip, name, data, length, comment, comment_length, level_flags,
+                         plain_length, crc, time, extra, extra_length, central, central_length);
+    if (ahead)
+        file_ahead_end();
+    return result;
 }

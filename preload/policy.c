@@ -31,13 +31,16 @@ static const struct {
     int kind;
     const char *name;
 } systems[] = {
-    {0xef53, LOCAL, "ext4"},      {0x58465342, LOCAL, "xfs"},     {0x9123683e, LOCAL, "btrfs"},
-    {0xf2f52010, LOCAL, "f2fs"},  {0x794c7630, LOCAL, "overlay"}, {0x01021994, MEMORY, "tmpfs"},
-    {0x858458f6, MEMORY, "ramfs"}, {0x958458f6, MEMORY, "hugetlbfs"}, {0x6969, SHARED, "nfs"},
-    {0x65735546, SHARED, "fuse"}, {0x0bd00bd0, SHARED, "lustre"}, {0x47504653, SHARED, "gpfs"},
-    {0xff534d42, SHARED, "cifs"}, {0xfe534d42, SHARED, "smb"},    {0x00c36400, SHARED, "ceph"},
-    {0x19830326, SHARED, "beegfs"}, {0x01021997, SHARED, "9p"},   {0x2fc12fc1, SHARED, "zfs"},
-    {0x5346414f, SHARED, "afs"},  {0x20030528, SHARED, "orangefs"},
+    {0xef53, LOCAL, "ext4"},        {0x58465342, LOCAL, "xfs"},
+    {0x9123683e, LOCAL, "btrfs"},   {0xf2f52010, LOCAL, "f2fs"},
+    {0x794c7630, LOCAL, "overlay"}, {0x01021994, MEMORY, "tmpfs"},
+    {0x858458f6, MEMORY, "ramfs"},  {0x958458f6, MEMORY, "hugetlbfs"},
+    {0x6969, SHARED, "nfs"},        {0x65735546, SHARED, "fuse"},
+    {0x0bd00bd0, SHARED, "lustre"}, {0x47504653, SHARED, "gpfs"},
+    {0xff534d42, SHARED, "cifs"},   {0xfe534d42, SHARED, "smb"},
+    {0x00c36400, SHARED, "ceph"},   {0x19830326, SHARED, "beegfs"},
+    {0x01021997, SHARED, "9p"},     {0x2fc12fc1, SHARED, "zfs"},
+    {0x5346414f, SHARED, "afs"},    {0x20030528, SHARED, "orangefs"},
 };
 
 static const char *const words[VERDICT_COUNT] = {
@@ -250,6 +253,19 @@ enum verdict policy_verdict(int error)
     }
 }
 
+void policy_announce(const struct portus_writer *writer, const char *path, int fd)
+{
+    static _Atomic bool said;
+    const char *name;
+
+    if (!writer->link.first || atomic_exchange(&said, true))
+        return;
+    kind_of(fd, &name);
+    log_warn("%s captures checkpoints, the first in %.*s (%s); PORTUS=off switches it off, "
+             "portusctl status shows it",
+             PORTUS_VERSION, (int)directory_length(path) + 1, path, name);
+}
+
 bool policy_refuse(struct file *file, enum verdict verdict, const char *path, const char *why)
 {
     static _Atomic uint32_t said;
@@ -301,8 +317,8 @@ int policy_open(int at, const char *path, int flags)
     if (beside_live(control, here, above)) {
         /* A new or empty file that is captured itself keeps its place in the order. */
         bool exists = syscall(SYS_statx, at, path, 0, STATX_SIZE, &status) == 0;
-        bool kept = portus_env_match(shim.env.match, path) &&
-                    (!exists || status.stx_size == 0) && !(flags & (O_APPEND | O_DIRECT));
+        bool kept = portus_env_match(shim.env.match, path) && (!exists || status.stx_size == 0) &&
+                    !(flags & (O_APPEND | O_DIRECT));
         if (!kept && !(exists && !(flags & O_TRUNC)))
             error = -shim_barrier();
     }

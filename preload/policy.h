@@ -15,26 +15,27 @@
 
 enum verdict {
     VERDICT_CAPTURE,
-    VERDICT_NOT_YET,   /* small so far: ask again at the next write */
-    VERDICT_NOT_OURS,  /* not a checkpoint: no word about it */
-    VERDICT_SAMPLE,    /* left plain on purpose, to be measured */
-    VERDICT_APPEND,    /* from here on: a checkpoint that is not captured */
+    VERDICT_NOT_YET,  /* small so far: ask again at the next write */
+    VERDICT_NOT_OURS, /* not a checkpoint: no word about it */
+    VERDICT_SAMPLE,   /* left plain on purpose, to be measured */
+    VERDICT_APPEND,   /* from here on: a checkpoint that is not captured */
     VERDICT_DIRECT,
     VERDICT_LINKS,
-    VERDICT_MEMORY,    /* tmpfs */
-    VERDICT_SHARED,    /* a file system that others write, too */
-    VERDICT_LIMIT,     /* RLIMIT_FSIZE */
-    VERDICT_BUSY,      /* somebody else has it open */
-    VERDICT_AGENT,     /* none can be had */
-    VERDICT_PASSIVE,   /* switched off, or ending */
-    VERDICT_FULL,      /* no place in the agent's tables */
-    VERDICT_LEASE,     /* the file system gives no lease */
-    VERDICT_SPACE,     /* no room for it on the disk */
+    VERDICT_MEMORY,  /* tmpfs */
+    VERDICT_SHARED,  /* a file system that others write, too */
+    VERDICT_LIMIT,   /* RLIMIT_FSIZE */
+    VERDICT_BUSY,    /* somebody else has it open */
+    VERDICT_AGENT,   /* none can be had */
+    VERDICT_PASSIVE, /* switched off, or ending */
+    VERDICT_FULL,    /* no place in the agent's tables */
+    VERDICT_LEASE,   /* the file system gives no lease */
+    VERDICT_SPACE,   /* no room for it on the disk */
     VERDICT_COUNT
 };
 
 /*
- * Judges a candidate before a write of length bytes. Fills in *claim for engaging (path lies in path[size]). Called with the file's lock.
+ * Judges a candidate before a write of length bytes. Fills in *claim for engaging (path lies in
+ * path[size]). Called with the file's lock.
  */
 enum verdict policy_judge(struct file *file, int fd, size_t length, struct portus_claim *claim,
                           char *path, size_t size);
@@ -45,6 +46,9 @@ enum verdict policy_verdict(int error);
 /* Says once why checkpoints are written as usual, and counts. Returns whether to fail
    (PORTUS=require). why: a sentence for VERDICT_AGENT, or NULL. */
 bool policy_refuse(struct file *file, enum verdict verdict, const char *path, const char *why);
+
+/* The one line of a job that says what is on, before its first captured file at path. */
+void policy_announce(const struct portus_writer *writer, const char *path, int fd);
 
 /* A few words for the summary. */
 const char *policy_words(enum verdict verdict);

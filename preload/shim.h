@@ -15,14 +15,14 @@
 struct shim {
     struct portus_env env;
     struct portus_writer writer;
-    struct portus_link look;      /* of a process that only waits for others */
-    _Atomic bool connected;       /* writer is open */
-    _Atomic bool looking;         /* look is open */
-    _Atomic bool ending;          /* the program is at its end: nothing new is captured */
-    _Atomic bool refused;         /* no agent can be had: do not try at every write */
-    _Atomic uint32_t watching;    /* the watcher's thread runs */
-    pid_t pid;                    /* the process that all this belongs to */
-    struct portus_lock lock;      /* of opening and closing the writer */
+    struct portus_link look;   /* of a process that only waits for others */
+    _Atomic bool connected;    /* writer is open */
+    _Atomic bool looking;      /* look is open */
+    _Atomic bool ending;       /* the program is at its end: nothing new is captured */
+    _Atomic bool refused;      /* no agent can be had: do not try at every write */
+    _Atomic uint32_t watching; /* the watcher's thread runs */
+    pid_t pid;                 /* the process that all this belongs to */
+    struct portus_lock lock;   /* of opening and closing the writer */
 };
 
 extern struct shim shim;

@@ -42,12 +42,11 @@ static void *watch(void *nothing)
         if (live == 0 && (warm || portus_now() - idle_since > LINGER_NS)) {
             /* One that is engaged from here on starts another thread, or keeps this one. */
             atomic_store(&shim.watching, 0);
-            if (portus_writer_reap(writer) == 0 || gone ||
-                atomic_exchange(&shim.watching, 1) != 0)
+            if (portus_writer_reap(writer) == 0 || gone || atomic_exchange(&shim.watching, 1) != 0)
                 return nothing;
         }
-        if (!gone && !warm && atomic_load(&writer->warmed) <
-                                  atomic_load(&writer->session->ring_bytes))
+        if (!gone && !warm &&
+            atomic_load(&writer->warmed) < atomic_load(&writer->session->ring_bytes))
             continue;
         portus_futex_wait(&writer->link.control->finished, finished, PAUSE_MS);
     }

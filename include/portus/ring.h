@@ -61,10 +61,11 @@ struct portus_session {
     _Atomic uint64_t drained;    /* bytes replayed so far; written by the agent */
     _Atomic uint64_t ring_bytes; /* data bytes that may be used; written by the agent */
     _Atomic uint64_t ring_goal;  /* data bytes that the agent is populating for it */
-    _Atomic uint32_t ring_shrunk; /* counts the times that ring_bytes became smaller */
     _Atomic uint32_t serial;     /* counts the clients that had this place */
-    _Atomic uint64_t wanted;     /* bytes this save would have needed; set by the client */
-    uint64_t reserved[7];
+    uint32_t pad;
+    _Atomic uint64_t wanted; /* bytes this save would have needed; set by the client */
+    _Atomic uint64_t held;   /* pieces filled that have no record yet: do not shrink the ring */
+    uint64_t reserved[6];
 };
 
 enum portus_file_state {
@@ -82,20 +83,20 @@ enum portus_file_state {
 
 /* One engaged file: 320 bytes. Written by its client where nothing else is said. */
 struct portus_file {
-    _Atomic uint32_t owner; /* session number + 1; 0: free */
-    _Atomic uint32_t state; /* enum portus_file_state; from LIVE on the agent's */
-    _Atomic uint64_t last;  /* (sequence after its last record << 1) | PORTUS_STOPPED */
-    _Atomic uint64_t size;  /* as the program sees it, bytes */
+    _Atomic uint32_t owner;        /* session number + 1; 0: free */
+    _Atomic uint32_t state;        /* enum portus_file_state; from LIVE on the agent's */
+    _Atomic uint64_t last;         /* (sequence after its last record << 1) | PORTUS_STOPPED */
+    _Atomic uint64_t size;         /* as the program sees it, bytes */
     _Atomic uint64_t reserved_end; /* blocks are reserved up to here, bytes */
     uint64_t device;
     uint64_t inode;
-    uint64_t directory;       /* inode of the directory that it was created in; 0: unknown */
-    uint64_t directory_above; /* and of that one's parent */
-    _Atomic uint64_t captured; /* bytes */
-    _Atomic uint64_t drained;  /* bytes; the agent's */
-    uint64_t since_ns;         /* CLOCK_MONOTONIC of engagement */
-    _Atomic uint32_t closed;   /* the program has closed it: for people, not for order */
-    _Atomic uint32_t error;    /* errno of a failed replay; the agent's; sticky */
+    uint64_t directory;         /* inode of the directory that it was created in; 0: unknown */
+    uint64_t directory_above;   /* and of that one's parent */
+    _Atomic uint64_t captured;  /* bytes */
+    _Atomic uint64_t drained;   /* bytes; the agent's */
+    uint64_t since_ns;          /* CLOCK_MONOTONIC of engagement */
+    _Atomic uint32_t closed;    /* the program has closed it: for people, not for order */
+    _Atomic uint32_t error;     /* errno of a failed replay; the agent's; sticky */
     _Atomic uint32_t leaseless; /* no lease was taken (PORTUS_SHARED) */
     uint32_t reserved[11];
     char path[PORTUS_FILE_PATH]; /* for people; the end of a longer path; NUL-terminated */
@@ -106,24 +107,24 @@ struct portus_file {
 struct portus_control {
     uint64_t magic;
     uint32_t version;
-    uint32_t bytes; /* sizeof(struct portus_control) of who made it */
-    char release[32];                /* PORTUS_VERSION of the agent */
-    _Atomic uint32_t keeper;         /* process ids */
+    uint32_t bytes;          /* sizeof(struct portus_control) of who made it */
+    char release[32];        /* PORTUS_VERSION of the agent */
+    _Atomic uint32_t keeper; /* process ids */
     _Atomic uint32_t worker;
-    _Atomic uint32_t passive;        /* enum portus_passive */
-    _Atomic uint32_t restarts;       /* workers that the keeper had to replace */
-    _Atomic uint32_t beat;           /* the worker advances it at each turn of its loop */
-    _Atomic uint32_t sleeping;       /* 1: the worker waits; who appends clears it and wakes it */
-    _Atomic uint32_t progress;       /* futex: advanced after a tail or a file's state moved */
+    _Atomic uint32_t passive;  /* enum portus_passive */
+    _Atomic uint32_t restarts; /* workers that the keeper had to replace */
+    _Atomic uint32_t beat;     /* the worker advances it at each turn of its loop */
+    _Atomic uint32_t sleeping; /* 1: the worker waits; who appends clears it and wakes it */
+    _Atomic uint32_t progress; /* futex: advanced after a tail or a file's state moved */
     _Atomic uint32_t progress_waiters;
-    _Atomic uint32_t finished;       /* futex: advanced after a file is done or a ring has grown */
-    _Atomic uint32_t live;           /* files that are CLAIMED, LIVE or TRIMMED, about */
+    _Atomic uint32_t finished;        /* futex: advanced after a file is done or a ring has grown */
+    _Atomic uint32_t live;            /* files that are CLAIMED, LIVE or TRIMMED, about */
     _Atomic uint64_t undrained_limit; /* bytes of all sessions that may wait for the drain */
-    _Atomic uint64_t drain_rate;     /* bytes per second, lately; 0: not known yet */
+    _Atomic uint64_t drain_rate;      /* bytes per second, lately; 0: not known yet */
     _Atomic uint64_t drained_files;
     _Atomic uint64_t drained_bytes;
-    uint64_t started_ns;             /* CLOCK_MONOTONIC */
-    _Atomic uint32_t errors;         /* counts the texts below that were written */
+    uint64_t started_ns;     /* CLOCK_MONOTONIC */
+    _Atomic uint32_t errors; /* counts the texts below that were written */
     uint32_t pad;
     char last_error[PORTUS_ERROR_TEXT]; /* for people */
     struct portus_session session[PORTUS_SESSIONS];

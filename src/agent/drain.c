@@ -61,9 +61,8 @@ static bool sound(const struct agent *agent, unsigned number, const struct portu
 {
     uint64_t ring = agent->state->session[number].ring_map - PORTUS_RING_DATA;
 
-    return record->length <= PORTUS_CHUNK && record->file < PORTUS_FILES &&
-           record->data <= ring && record->length <= ring - record->data &&
-           record->offset <= INT64_MAX - PORTUS_CHUNK;
+    return record->length <= PORTUS_CHUNK && record->file < PORTUS_FILES && record->data <= ring &&
+           record->length <= ring - record->data && record->offset <= INT64_MAX - PORTUS_CHUNK;
 }
 
 static int write_piece(int fd, struct piece *piece)
@@ -196,8 +195,7 @@ bool agent_drain(struct agent *agent, unsigned number)
     fd = agent->state->file[record.file];
     if (fd == 0 || agent->state->owner[record.file] != number + 1) {
         /* The message with its descriptor is on its way, unless the client is dead. */
-        if (!agent_client_dead(session) ||
-            atomic_load(&shared->state) == PORTUS_SESSION_ACTIVE)
+        if (!agent_client_dead(session) || atomic_load(&shared->state) == PORTUS_SESSION_ACTIVE)
             return false;
         agent_error(agent, "process %u: a record of a file that it never sent: passed over",
                     atomic_load(&shared->pid));

@@ -170,8 +170,7 @@ int main(int argc, char **argv)
         return 1;
     portus_env_load(&state->env);
     portus_log_setup((enum portus_level)state->env.log_level,
-                     state->env.log_file[0] != '\0' ? state->env.log_file : NULL,
-                     "portus-agent: ");
+                     state->env.log_file[0] != '\0' ? state->env.log_file : NULL, "portus-agent: ");
 
     /* Blocked before anybody can know our name, so that no signal is lost. */
     sigemptyset(&signals);

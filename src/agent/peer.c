@@ -172,8 +172,8 @@ static void listen_to(struct agent *agent, struct agent_peer *peer)
     if (error == 0 || error == -EAGAIN)
         return;
     if (error != -ECONNRESET)
-        agent_error(agent, "process %u broke the protocol (%s): its connection is closed", peer->pid,
-                    strerror(-error));
+        agent_error(agent, "process %u broke the protocol (%s): its connection is closed",
+                    peer->pid, strerror(-error));
     hang_up(agent, peer);
 }
 

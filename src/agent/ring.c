@@ -10,15 +10,15 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include "agent/state.h"
-#include "common/log.h"
 #include "common/futex.h"
+#include "common/log.h"
 #include "common/memory.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -140,6 +140,7 @@ int agent_session_open(struct agent *agent, const struct agent_peer *peer, uint6
     atomic_store(&shared->captured, 0);
     atomic_store(&shared->drained, 0);
     atomic_store(&shared->wanted, 0);
+    atomic_store(&shared->held, 0);
     atomic_store(&shared->ring_bytes, 0);
     atomic_fetch_add(&shared->serial, 1);
     error = ceiling(agent, number) < FIRST ? -ENOMEM : extend(agent, number, FIRST);
@@ -254,10 +255,13 @@ static bool shrink(struct agent *agent, unsigned number)
     if (!atomic_compare_exchange_strong(&shared->head, &head, head | PORTUS_STOPPED))
         return false;
     /* Nothing is reserved, and nothing can be until the flag goes. */
+    if (atomic_load(&shared->held) != 0) {
+        atomic_fetch_and(&shared->head, ~PORTUS_STOPPED);
+        return false;
+    }
     atomic_store(&shared->wanted, 0);
     atomic_store(&shared->ring_goal, FIRST);
     atomic_store(&shared->ring_bytes, FIRST);
-    atomic_fetch_add(&shared->ring_shrunk, 1);
     fallocate(session->ring, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
               (off_t)(PORTUS_RING_DATA + FIRST), (off_t)(now - FIRST));
     atomic_fetch_and(&shared->head, ~PORTUS_STOPPED);

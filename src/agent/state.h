@@ -22,10 +22,10 @@
 /* A connection. All descriptors here are 0 when there is none: 0 is /dev/null. */
 struct agent_peer {
     int socket;
-    int pidfd;         /* of a client; tells dead from gone */
+    int pidfd; /* of a client; tells dead from gone */
     uint32_t pid;
-    uint32_t role;     /* enum portus_role; 0: no HELLO yet */
-    uint32_t session;  /* of a client: its number + 1; 0: none */
+    uint32_t role;    /* enum portus_role; 0: no HELLO yet */
+    uint32_t session; /* of a client: its number + 1; 0: none */
     bool welcomed;
 };
 
@@ -40,17 +40,17 @@ struct agent_session {
 struct agent_state {
     int listener;
     int control_fd;
-    int doorbell;  /* eventfd: a client has something */
-    int breaks;    /* eventfd: the keeper got a lease signal */
-    int keeper;    /* pid */
+    int doorbell;      /* eventfd: a client has something */
+    int breaks;        /* eventfd: the keeper got a lease signal */
+    int keeper;        /* pid */
     uint32_t welcomed; /* clients so far */
     struct portus_env env;
     struct agent_peer peer[AGENT_PEERS];
     uint32_t peers_end; /* no peer is at or above it */
     struct agent_session session[PORTUS_SESSIONS];
-    int file[PORTUS_FILES];          /* descriptors of engaged files; 0: none */
+    int file[PORTUS_FILES]; /* descriptors of engaged files; 0: none */
     bool leased[PORTUS_FILES];
-    uint32_t owner[PORTUS_FILES];    /* session number + 1 that sent it */
+    uint32_t owner[PORTUS_FILES]; /* session number + 1 that sent it */
 };
 
 /* The worker's own: mappings and what can be found again. */
@@ -83,7 +83,7 @@ int agent_session_open(struct agent *agent, const struct agent_peer *peer, uint6
 void agent_session_leave(struct agent *agent, unsigned number); /* its client hung up */
 bool agent_session_end(struct agent *agent, unsigned number);   /* if all is drained; whether */
 int agent_ring_map(struct agent *agent, unsigned number);
-bool agent_rings_grow(struct agent *agent); /* one step; whether there is more to do */
+bool agent_rings_grow(struct agent *agent);    /* one step; whether there is more to do */
 void agent_rings_relieve(struct agent *agent); /* gives memory back when it is short */
 
 /* drain.c: replays at most one piece of a session; whether it did */
@@ -93,9 +93,9 @@ bool agent_client_dead(const struct agent_session *session);
 
 /* lease.c: engaged files */
 int agent_file_engage(struct agent *agent, unsigned session, uint32_t number, int fd);
-void agent_files_broken(struct agent *agent);         /* stops those that somebody waits for */
+void agent_files_broken(struct agent *agent); /* stops those that somebody waits for */
 void agent_files_stop(struct agent *agent, unsigned session); /* session + 1, or 0: all */
-bool agent_files_finish(struct agent *agent);         /* those that are stopped and drained */
+bool agent_files_finish(struct agent *agent); /* those that are stopped and drained */
 unsigned agent_files_count(const struct agent *agent, unsigned session);
 
 #endif

@@ -13,7 +13,6 @@
  * through link. *waited is advanced by the nanoseconds that it took. Returns 0, or
  * the sticky error of a file of this process, which is reported once.
  */
-int portus_barrier(const struct portus_link *link, struct portus_writer *writer,
-                   uint64_t *waited);
+int portus_barrier(const struct portus_link *link, struct portus_writer *writer, uint64_t *waited);
 
 #endif

@@ -31,7 +31,9 @@ int portus_chunks_open(struct portus_chunks *chunks)
     chunks->stack = table(PORTUS_CHUNKS * sizeof(*chunks->stack));
     chunks->used = table(PORTUS_CHUNKS * sizeof(*chunks->used));
     chunks->last_use = table(PORTUS_CHUNKS * sizeof(*chunks->last_use));
-    if (chunks->stack == NULL || chunks->used == NULL || chunks->last_use == NULL) {
+    chunks->holds = table(PORTUS_CHUNKS * sizeof(*chunks->holds));
+    if (chunks->stack == NULL || chunks->used == NULL || chunks->last_use == NULL ||
+        chunks->holds == NULL) {
         portus_chunks_close(chunks);
         return -ENOMEM;
     }
@@ -46,6 +48,8 @@ void portus_chunks_close(struct portus_chunks *chunks)
         munmap(chunks->used, PORTUS_CHUNKS * sizeof(*chunks->used));
     if (chunks->last_use != NULL)
         munmap(chunks->last_use, PORTUS_CHUNKS * sizeof(*chunks->last_use));
+    if (chunks->holds != NULL)
+        munmap(chunks->holds, PORTUS_CHUNKS * sizeof(*chunks->holds));
     memset(chunks, 0, sizeof(*chunks));
 }
 
@@ -76,32 +80,23 @@ static void recycle(struct portus_chunks *chunks, uint64_t tail)
 {
     while (chunks->first < chunks->end) {
         uint32_t chunk = chunks->used[chunks->first % PORTUS_CHUNKS];
-        if (chunk == chunks->current || chunks->last_use[chunk] > tail)
+        if (chunk == chunks->current || chunks->last_use[chunk] > tail || chunks->holds[chunk] != 0)
             return;
         chunks->stack[chunks->free++] = chunk;
         chunks->first++;
     }
 }
 
-static bool idle(const struct portus_chunks *chunks, uint64_t tail)
-{
-    if (chunks->first == chunks->end)
-        return true;
-    return chunks->last_use[chunks->used[(chunks->end - 1) % PORTUS_CHUNKS]] <= tail;
-}
-
 uint32_t portus_chunks_take(struct portus_chunks *chunks, uint64_t offset, size_t length,
-                            uint64_t tail, uint64_t ring_bytes, uint32_t shrunk,
-                            uint64_t *position)
+                            uint64_t head, uint64_t tail, uint64_t ring_bytes, uint64_t *position)
 {
     uint64_t known = ring_bytes / PORTUS_CHUNK;
     uint32_t at, in_page = (uint32_t)(offset % PAGE), room;
 
     if (known > PORTUS_CHUNKS)
         known = PORTUS_CHUNKS;
-    if (shrunk != chunks->shrunk || idle(chunks, tail)) {
-        /* The ring shrinks only while the log is empty. */
-        chunks->shrunk = shrunk;
+    if (chunks->held == 0 && head == tail) {
+        /* The log is empty: also the only moment at which a ring becomes smaller. */
         renew(chunks, (uint32_t)known);
     } else {
         if (known > chunks->known)
@@ -121,7 +116,7 @@ uint32_t portus_chunks_take(struct portus_chunks *chunks, uint64_t offset, size_
         return 0;
     chunks->current = chunks->stack[--chunks->free];
     chunks->used[chunks->end++ % PORTUS_CHUNKS] = chunks->current;
-    chunks->last_use[chunks->current] = UINT64_MAX;
+    chunks->last_use[chunks->current] = 0;
     at = length >= PORTUS_CHUNK / 2 ? (uint32_t)(offset % PORTUS_CHUNK) : in_page;
 
 found:
@@ -133,7 +128,19 @@ found:
     return room;
 }
 
-void portus_chunks_used(struct portus_chunks *chunks, uint64_t after)
+void portus_chunks_used(struct portus_chunks *chunks, uint64_t position, uint64_t after)
 {
-    chunks->last_use[chunks->current] = after;
+    chunks->last_use[position / PORTUS_CHUNK] = after;
+}
+
+void portus_chunks_hold(struct portus_chunks *chunks, uint64_t position)
+{
+    chunks->holds[position / PORTUS_CHUNK]++;
+    chunks->held++;
+}
+
+void portus_chunks_unhold(struct portus_chunks *chunks, uint64_t position)
+{
+    chunks->holds[position / PORTUS_CHUNK]--;
+    chunks->held--;
 }

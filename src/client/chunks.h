@@ -16,13 +16,16 @@ void portus_chunks_close(struct portus_chunks *chunks);
 /*
  * Takes space for at most length bytes of a file at offset. *position is in
  * bytes of the ring's data. Returns the bytes taken, or 0 when nothing is free.
- * tail: records replayed so far; ring_bytes, shrunk: of the session.
+ * head, tail: records reserved and replayed so far; ring_bytes: of the session.
  */
 uint32_t portus_chunks_take(struct portus_chunks *chunks, uint64_t offset, size_t length,
-                            uint64_t tail, uint64_t ring_bytes, uint32_t shrunk,
-                            uint64_t *position);
+                            uint64_t head, uint64_t tail, uint64_t ring_bytes, uint64_t *position);
 
-/* Says that the space taken last belongs to the record before sequence `after`. */
-void portus_chunks_used(struct portus_chunks *chunks, uint64_t after);
+/* Says that the space at position belongs to the record before sequence `after`. */
+void portus_chunks_used(struct portus_chunks *chunks, uint64_t position, uint64_t after);
+
+/* Keeps the space at position, which has no record yet; and no longer. */
+void portus_chunks_hold(struct portus_chunks *chunks, uint64_t position);
+void portus_chunks_unhold(struct portus_chunks *chunks, uint64_t position);
 
 #endif

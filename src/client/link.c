@@ -60,8 +60,8 @@ static void *map_shared(int fd, uint64_t length, uint64_t least)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-static int connect_once(const struct sockaddr_un *address, socklen_t length, int *out,
-                        int *keeper, const char **why)
+static int connect_once(const struct sockaddr_un *address, socklen_t length, int *out, int *keeper,
+                        const char **why)
 {
     struct ucred peer;
     socklen_t size = sizeof(peer);
@@ -119,7 +119,8 @@ static int greet(struct portus_link *link, const struct portus_link_options *opt
         *why = error == -ENOMEM ? "no memory for a ring" : "the agent refuses";
         goto close;
     }
-    link->control = map_shared(fds[0], sizeof(struct portus_control), sizeof(struct portus_control));
+    link->control =
+        map_shared(fds[0], sizeof(struct portus_control), sizeof(struct portus_control));
     if (link->control == NULL || link->control->magic != PORTUS_CONTROL_MAGIC ||
         link->control->version != PORTUS_CONTROL_VERSION ||
         link->control->bytes != sizeof(struct portus_control)) {

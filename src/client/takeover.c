@@ -24,7 +24,7 @@
 #include "common/log.h"
 
 #define PAUSE_MS 50
-#define SUSPECT_NS 2000000000ull /* no sign of life: look at the worker's state */
+#define SUSPECT_NS 2000000000ull  /* no sign of life: look at the worker's state */
 #define GIVE_UP_NS 30000000000ull /* no sign of life, and not waiting for a disk */
 
 /* The state letter of a process (proc(5) stat), or 0. */

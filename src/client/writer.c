@@ -4,11 +4,7 @@
  *
  * A write becomes records of at most a chunk. Each is reserved under the lock
  * (which fixes its place in the order), copied without it, and made ready by its
- * stamp; the drain is at most one record behind. See ring.h for why stopping a
- * file is safe against that.
- *
- * The source is made present before it is copied: memory that cannot be read
- * must become the kernel's EFAULT, not a SIGSEGV in the middle of our copy.
+ * stamp; the drain is at most one record behind.
  */
 #include "client/writer.h"
 
@@ -18,19 +14,17 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "client/chunks.h"
+#include "client/records.h"
 #include "common/copy.h"
 #include "common/log.h"
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
+#ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 
-#define PAGE 4096ul
 #define WARM_STEP (16ul << 20)
 #define KEEP_DESCRIPTOR 512
 
@@ -192,96 +186,9 @@ free:
     return error;
 }
 
-/* Makes the pages of a range present for reading; false: they cannot be read. */
-static bool readable(const void *data, size_t length)
-{
-    uintptr_t start = (uintptr_t)data & ~(PAGE - 1);
-    size_t span = (((uintptr_t)data + length + PAGE - 1) & ~(PAGE - 1)) - start;
-    uint8_t byte;
-
-    if (madvise((void *)start, span, MADV_POPULATE_READ) == 0)
-        return true;
-    if (errno != EINVAL)
-        return false;
-    /* An older kernel, or a special mapping: let the kernel touch each page. */
-    for (uintptr_t page = start; page < start + span; page += PAGE) {
-        struct iovec local = {&byte, 1}, remote = {(void *)page, 1};
-        if (syscall(SYS_process_vm_readv, getpid(), &local, 1ul, &remote, 1ul, 0ul) != 1)
-            return false;
-    }
-    return true;
-}
-
-/* Fills in a reserved record and makes it ready: its bytes are in the ring by now. */
-static void publish(struct portus_writer *writer, uint64_t sequence,
-                    const struct portus_record *content)
-{
-    struct portus_record *record = &writer->record[sequence % PORTUS_RECORDS];
-
-    record->offset = content->offset;
-    record->data = content->data;
-    record->length = content->length;
-    record->file = content->file;
-    atomic_store_explicit(&record->stamp, sequence + 1, memory_order_release);
-    portus_link_wake(&writer->link);
-}
-
-/*
- * Reserves one record for at most length bytes. Returns its length and fills in
- * *sequence and *position; 0: wait; a negative errno: the file is stopped.
- */
-static ssize_t reserve(struct portus_writer *writer, unsigned number, uint64_t offset,
-                       size_t length, uint64_t *sequence, uint64_t *position)
-{
-    struct portus_file *file = file_at(writer, number);
-    struct portus_session *session = writer->session;
-    uint64_t tail = atomic_load(&session->tail), limit, pending, last, head;
-    uint32_t taken;
-
-    if (atomic_load(&writer->gone))
-        return -ESHUTDOWN;
-    if (writer->head - tail >= PORTUS_RECORDS)
-        return 0;
-    if (writer->head == tail)
-        writer->burst = 0;
-    limit = atomic_load(&writer->link.control->undrained_limit);
-    pending = atomic_load(&session->captured) - atomic_load(&session->drained);
-    if (pending > limit && writer->head != tail)
-        return 0;
-    head = writer->head << 1;
-    if (atomic_load(&session->head) != head) /* stopped: the ring is being made smaller */
-        return atomic_load(&session->state) == PORTUS_SESSION_ACTIVE ? 0 : -ESHUTDOWN;
-
-    taken = portus_chunks_take(&writer->chunks, offset, length, tail,
-                               atomic_load(&session->ring_bytes),
-                               atomic_load(&session->ring_shrunk), position);
-    if (taken == 0)
-        return 0;
-    if (!atomic_compare_exchange_strong(&session->head, &head, head + 2))
-        return atomic_load(&session->state) == PORTUS_SESSION_ACTIVE ? 0 : -ESHUTDOWN;
-    *sequence = writer->head++;
-    portus_chunks_used(&writer->chunks, writer->head);
-
-    last = atomic_load(&file->last);
-    while (!(last & PORTUS_STOPPED))
-        if (atomic_compare_exchange_weak(&file->last, &last, writer->head << 1))
-            goto counted;
-    /* Stopped in between: the file does not count on this record, so it says nothing. */
-    publish(writer, *sequence, &(struct portus_record){.length = 0, .file = number});
-    return -ESTALE;
-
-counted:
-    writer->burst += taken;
-    atomic_fetch_add(&session->captured, taken);
-    if (writer->burst > atomic_load(&session->wanted))
-        atomic_store(&session->wanted, writer->burst);
-    return taken;
-}
-
 size_t portus_writer_append(struct portus_writer *writer, unsigned number, const void *data,
                             size_t length, uint64_t offset, uint64_t *waited)
 {
-    struct portus_file *file = file_at(writer, number);
     const uint8_t *source = data;
     size_t done = 0;
     uint64_t since = 0, began = 0;
@@ -290,30 +197,35 @@ size_t portus_writer_append(struct portus_writer *writer, unsigned number, const
     while (done < length) {
         size_t ask = length - done < PORTUS_CHUNK ? length - done : PORTUS_CHUNK;
         uint64_t sequence, position;
-        ssize_t taken;
+        uint32_t taken = 0;
+        int admitted;
 
-        if (!readable(source + done, ask))
+        if (!portus_records_readable(source + done, ask))
             break;
         portus_lock(&writer->lock);
-        taken = reserve(writer, number, offset + done, ask, &sequence, &position);
+        admitted = portus_records_admit(writer);
+        if (admitted > 0) {
+            taken = portus_records_take(writer, offset + done, ask, &position);
+            admitted =
+                taken == 0 ? 0 : portus_records_reserve(writer, number, position, taken, &sequence);
+        }
         portus_unlock(&writer->lock);
-        if (taken < 0)
+        if (admitted < 0)
             break;
-        if (taken == 0) {
+        if (admitted == 0) {
             if (began == 0)
                 began = portus_now();
             portus_writer_pause(writer, &since, &beat);
             continue;
         }
         since = 0;
-        portus_copy(writer->data + position, source + done, (size_t)taken);
-        publish(writer, sequence,
-                &(struct portus_record){.offset = offset + done,
-                                        .data = position,
-                                        .length = (uint32_t)taken,
-                                        .file = number});
-        done += (size_t)taken;
-        atomic_fetch_add(&file->captured, (uint64_t)taken);
+        portus_copy(writer->data + position, source + done, taken);
+        portus_records_publish(
+            writer, sequence,
+            &(struct portus_record){
+                .offset = offset + done, .data = position, .length = taken, .file = number});
+        done += taken;
+        atomic_fetch_add(&file_at(writer, number)->captured, taken);
     }
     if (began != 0)
         *waited += portus_now() - began;

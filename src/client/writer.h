@@ -24,15 +24,16 @@
 
 /* Which chunks of the ring are free: private to the client, see chunks.c. */
 struct portus_chunks {
-    uint32_t *stack;    /* free chunks; the last one is taken next */
-    uint32_t free;      /* how many */
-    uint32_t known;     /* chunks 0 to known - 1 exist */
-    uint32_t *used;     /* chunks in the order of their use: a circular queue */
-    uint64_t *last_use; /* of each used chunk: the sequence after the last record in it */
+    uint32_t *stack;     /* free chunks; the last one is taken next */
+    uint32_t free;       /* how many */
+    uint32_t known;      /* chunks 0 to known - 1 exist */
+    uint32_t *used;      /* chunks in the order of their use: a circular queue */
+    uint64_t *last_use;  /* of each used chunk: the sequence after the last record in it */
+    uint16_t *holds;     /* of each chunk: pieces that are filled and have no record yet */
+    uint32_t held;       /* sum of the above */
     uint64_t first, end; /* of the queue */
-    uint32_t current;   /* the chunk that is being filled; UINT32_MAX: none */
-    uint32_t cursor;    /* first free byte in it */
-    uint32_t shrunk;    /* portus_session.ring_shrunk that `known` is of */
+    uint32_t current;    /* the chunk that is being filled; UINT32_MAX: none */
+    uint32_t cursor;     /* first free byte in it */
 };
 
 struct portus_writer {
@@ -42,12 +43,12 @@ struct portus_writer {
     uint8_t *data;
     struct portus_lock lock;
     struct portus_chunks chunks;
-    uint64_t head;          /* records reserved */
-    uint64_t burst;         /* bytes since the log was empty */
-    _Atomic uint32_t gone;  /* taken over, or the agent has let us go */
+    uint64_t head;           /* records reserved */
+    uint64_t burst;          /* bytes since the log was empty */
+    _Atomic uint32_t gone;   /* taken over, or the agent has let us go */
     _Atomic uint64_t warmed; /* bytes of the ring that are in our page tables */
-    uint32_t restarts;      /* of the worker, as far as acted upon */
-    int keep[PORTUS_FILES]; /* our own copy of each engaged description, or -1 */
+    uint32_t restarts;       /* of the worker, as far as acted upon */
+    int keep[PORTUS_FILES];  /* our own copy of each engaged description, or -1 */
 };
 
 /* A file to be engaged. Numbers as in struct portus_file. */
@@ -85,6 +86,41 @@ int portus_writer_engage(struct portus_writer *writer, const struct portus_claim
  */
 size_t portus_writer_append(struct portus_writer *writer, unsigned file, const void *data,
                             size_t length, uint64_t offset, uint64_t *waited);
+
+/*
+ * Bytes that were copied into the ring before it is known where in a file they go:
+ * so that one pass over the source serves both a checksum and the capture.
+ */
+#define PORTUS_AHEAD_PIECES 4096
+
+struct portus_ahead {
+    const void *data; /* the source; NULL: nothing is held */
+    size_t length;
+    uint32_t crc; /* CRC-32 of it */
+    unsigned pieces;
+    struct {
+        uint64_t position;
+        uint32_t length;
+    } piece[PORTUS_AHEAD_PIECES];
+};
+
+/*
+ * Copies length bytes at data into the ring and computes their CRC-32. offset: where
+ * in a file they are expected to go; a wrong guess costs speed only. False when the
+ * ring has not enough room now or the source cannot be read: nothing is held.
+ */
+bool portus_writer_copy_ahead(struct portus_writer *writer, struct portus_ahead *ahead,
+                              const void *data, size_t length, uint64_t offset);
+
+/* Gives back what is held, if anything. */
+void portus_writer_drop_ahead(struct portus_writer *writer, struct portus_ahead *ahead);
+
+/*
+ * As portus_writer_append of ahead's bytes, without a copy. Whatever it returns,
+ * nothing is held afterwards.
+ */
+size_t portus_writer_append_ahead(struct portus_writer *writer, unsigned file,
+                                  struct portus_ahead *ahead, uint64_t offset, uint64_t *waited);
 
 /* Waits until all records of the file are replayed. 0, or its sticky error. */
 int portus_writer_drain(struct portus_writer *writer, unsigned file);

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * records.c -- one record of the log: admitted, given space, reserved, made ready
+ *
+ * Order of the two swaps in reserve: the session's head first, which gives the
+ * record its place, then the file's `last`. A file that was stopped in between does
+ * not count on the record, and the record is made an empty one. See ring.h.
+ */
+#include "client/records.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "client/chunks.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
+#define PAGE 4096ul
+
+bool portus_records_readable(const void *data, size_t length)
+{
+    uintptr_t start = (uintptr_t)data & ~(PAGE - 1);
+    size_t span = (((uintptr_t)data + length + PAGE - 1) & ~(PAGE - 1)) - start;
+    uint8_t byte;
+
+    if (madvise((void *)start, span, MADV_POPULATE_READ) == 0)
+        return true;
+    if (errno != EINVAL)
+        return false;
+    /* An older kernel, or a special mapping: let the kernel touch each page. */
+    for (uintptr_t page = start; page < start + span; page += PAGE) {
+        struct iovec local = {&byte, 1}, remote = {(void *)page, 1};
+        if (syscall(SYS_process_vm_readv, getpid(), &local, 1ul, &remote, 1ul, 0ul) != 1)
+            return false;
+    }
+    return true;
+}
+
+void portus_records_publish(struct portus_writer *writer, uint64_t sequence,
+                            const struct portus_record *content)
+{
+    struct portus_record *record = &writer->record[sequence % PORTUS_RECORDS];
+
+    record->offset = content->offset;
+    record->data = content->data;
+    record->length = content->length;
+    record->file = content->file;
+    atomic_store_explicit(&record->stamp, sequence + 1, memory_order_release);
+    portus_link_wake(&writer->link);
+}
+
+int portus_records_admit(struct portus_writer *writer)
+{
+    struct portus_session *session = writer->session;
+    uint64_t tail = atomic_load(&session->tail), pending;
+
+    if (atomic_load(&writer->gone))
+        return -ESHUTDOWN;
+    if (writer->head - tail >= PORTUS_RECORDS)
+        return 0;
+    if (writer->head == tail)
+        writer->burst = 0;
+    pending = atomic_load(&session->captured) - atomic_load(&session->drained);
+    if (pending > atomic_load(&writer->link.control->undrained_limit) && writer->head != tail)
+        return 0;
+    if (atomic_load(&session->head) != writer->head << 1) /* the ring is being made smaller */
+        return atomic_load(&session->state) == PORTUS_SESSION_ACTIVE ? 0 : -ESHUTDOWN;
+    return 1;
+}
+
+uint32_t portus_records_take(struct portus_writer *writer, uint64_t offset, size_t length,
+                             uint64_t *position)
+{
+    struct portus_session *session = writer->session;
+
+    return portus_chunks_take(&writer->chunks, offset, length, writer->head,
+                              atomic_load(&session->tail), atomic_load(&session->ring_bytes),
+                              position);
+}
+
+int portus_records_reserve(struct portus_writer *writer, unsigned number, uint64_t position,
+                           uint32_t length, uint64_t *sequence)
+{
+    struct portus_file *file = &writer->link.control->file[number];
+    struct portus_session *session = writer->session;
+    uint64_t head = writer->head << 1, last;
+
+    if (!atomic_compare_exchange_strong(&session->head, &head, head + 2))
+        return atomic_load(&session->state) == PORTUS_SESSION_ACTIVE ? 0 : -ESHUTDOWN;
+    *sequence = writer->head++;
+    portus_chunks_used(&writer->chunks, position, writer->head);
+
+    last = atomic_load(&file->last);
+    while (!(last & PORTUS_STOPPED))
+        if (atomic_compare_exchange_weak(&file->last, &last, writer->head << 1))
+            goto counted;
+    /* Stopped in between: the file does not count on this record, so it says nothing. */
+    portus_records_publish(writer, *sequence, &(struct portus_record){.length = 0, .file = number});
+    return -ESTALE;
+
+counted:
+    writer->burst += length;
+    atomic_fetch_add(&session->captured, length);
+    if (writer->burst > atomic_load(&session->wanted))
+        atomic_store(&session->wanted, writer->burst);
+    return 1;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * chunks_test.c -- no byte of the ring is given out twice while it is in use
+ *
+ * A model beside the real thing: random takes, records, holds that come to nothing,
+ * replays and growth; after each take its space must overlap nothing that is live.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "client/chunks.h"
+
+#define LIVE_MAX 4096
+
+struct piece {
+    uint64_t position, length, after; /* after: 0 while it is only held */
+};
+
+static struct piece live[LIVE_MAX];
+static unsigned lives;
+
+static void check_free(uint64_t position, uint64_t length)
+{
+    for (unsigned i = 0; i < lives; i++)
+        assert_true(position + length <= live[i].position ||
+                    position >= live[i].position + live[i].length);
+}
+
+static void add(uint64_t position, uint64_t length, uint64_t after)
+{
+    assert_true(lives < LIVE_MAX);
+    live[lives++] = (struct piece){position, length, after};
+}
+
+static void replay(uint64_t tail)
+{
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < lives; i++)
+        if (live[i].after == 0 || live[i].after > tail)
+            live[kept++] = live[i];
+    lives = kept;
+}
+
+static void random_use(void **state)
+{
+    for (unsigned seed = 1; seed <= 50; seed++) {
+        struct portus_chunks chunks;
+        uint64_t head = 0, tail = 0, ring = 4 * PORTUS_CHUNK, offset = 0, position;
+        uint32_t taken;
+
+        srand(seed);
+        lives = 0;
+        assert_int_equal(portus_chunks_open(&chunks), 0);
+        for (unsigned step = 0; step < 5000; step++) {
+            size_t length =
+                rand() % 4 ? 1 + (size_t)rand() % 5000 : 1 + (size_t)rand() % (3 * PORTUS_CHUNK);
+
+            if (rand() % 3 == 0)
+                offset = (uint64_t)rand() * 7;
+            switch (rand() % 6) {
+            case 0: /* the drain goes on, or catches up */
+                tail = rand() % 4 ? tail + (head - tail) / 2 : head;
+                replay(tail);
+                break;
+            case 1: /* the ring grows; it becomes smaller only when it is empty */
+                if (ring < 64 * PORTUS_CHUNK)
+                    ring += PORTUS_CHUNK;
+                if (head == tail && chunks.held == 0 && lives == 0)
+                    ring = 4 * PORTUS_CHUNK;
+                break;
+            case 2:   /* space that is filled ahead and given up */
+            case 3: { /* or becomes records */
+                struct piece held[64];
+                unsigned count = 0;
+                bool use = rand() % 2;
+
+                while (length > 0 && count < 64) {
+                    taken =
+                        portus_chunks_take(&chunks, offset, length, head, tail, ring, &position);
+                    if (taken == 0)
+                        break;
+                    check_free(position, taken);
+                    portus_chunks_hold(&chunks, position);
+                    add(position, taken, 0);
+                    held[count++] = (struct piece){position, taken, 0};
+                    length -= taken;
+                    offset += taken;
+                }
+                lives -= count;
+                for (unsigned i = 0; i < count; i++) {
+                    if (use) {
+                        portus_chunks_used(&chunks, held[i].position, ++head);
+                        add(held[i].position, held[i].length, head);
+                    }
+                    portus_chunks_unhold(&chunks, held[i].position);
+                }
+                break;
+            }
+            default:
+                taken = portus_chunks_take(&chunks, offset, length, head, tail, ring, &position);
+                if (taken == 0)
+                    break;
+                assert_true(taken <= length && position + taken <= ring);
+                assert_int_equal(position / PORTUS_CHUNK, (position + taken - 1) / PORTUS_CHUNK);
+                assert_int_equal(position % 4096, offset % 4096);
+                check_free(position, taken);
+                portus_chunks_used(&chunks, position, ++head);
+                add(position, taken, head);
+                offset += taken;
+            }
+        }
+        assert_int_equal(chunks.held, 0);
+        portus_chunks_close(&chunks);
+    }
+}
+
+static void empty_ring_is_reused_from_its_start(void **state)
+{
+    struct portus_chunks chunks;
+    uint64_t position, head = 0;
+
+    assert_int_equal(portus_chunks_open(&chunks), 0);
+    for (unsigned i = 0; i < 100; i++) {
+        assert_true(portus_chunks_take(&chunks, 0, 100, head, head, 8 * PORTUS_CHUNK, &position) >
+                    0);
+        assert_int_equal(position, 0);
+        portus_chunks_used(&chunks, position, ++head);
+    }
+    portus_chunks_close(&chunks);
+}
+
+static void full_ring_gives_nothing(void **state)
+{
+    struct portus_chunks chunks;
+    uint64_t position, head = 0;
+
+    assert_int_equal(portus_chunks_open(&chunks), 0);
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(
+            portus_chunks_take(&chunks, 0, PORTUS_CHUNK, head, 0, 4 * PORTUS_CHUNK, &position),
+            PORTUS_CHUNK);
+        portus_chunks_used(&chunks, position, ++head);
+    }
+    assert_int_equal(portus_chunks_take(&chunks, 0, 1, head, 0, 4 * PORTUS_CHUNK, &position), 0);
+    portus_chunks_close(&chunks);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_use),
+        cmocka_unit_test(empty_ring_is_reused_from_its_start),
+        cmocka_unit_test(full_ring_gives_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# portusctl.bash -- completion for bash: portusctl and portus-run
+#
+# Needs nothing but bash. `make install` puts it where the package bash-completion
+# looks for it; otherwise: source portusctl.bash
+
+_portusctl()
+{
+    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+    local commands="status wait off on doctor version help" words=""
+
+    COMPREPLY=()
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        mapfile -t COMPREPLY < <(compgen -W "$commands --help --version" -- "$current")
+        return
+    fi
+    case $previous in
+    --job | --timeout) return ;;
+    esac
+    case ${COMP_WORDS[1]} in
+    help)
+        [ "$COMP_CWORD" -eq 2 ] && words="status wait off on doctor version"
+        ;;
+    status) words="--json --job --help" ;;
+    wait) words="--timeout --job --help" ;;
+    off | on) words="--timeout --job --help" ;;
+    doctor) words="--json --job --help" ;;
+    version) words="--job --help" ;;
+    esac
+    case $current in
+    -*) ;;
+    *)
+        case ${COMP_WORDS[1]} in
+        wait)
+            compopt -o filenames
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            return
+            ;;
+        doctor)
+            compopt -o filenames
+            mapfile -t COMPREPLY < <(compgen -c -- "$current"; compgen -f -- "$current")
+            return
+            ;;
+        esac
+        ;;
+    esac
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+}
+
+_portus_run()
+{
+    local options="--summary --report --require --off --match --min-write --ring --log --help"
+    local i=1
+
+    options="$options --version"
+    # Past our own options all belongs to the command, which has its own completion.
+    while [ "$i" -lt "$COMP_CWORD" ]; do
+        case ${COMP_WORDS[i]} in
+        --match | --min-write | --ring | --log) i=$((i + 2)) ;;
+        -*) i=$((i + 1)) ;;
+        *) break ;;
+        esac
+    done
+    COMPREPLY=()
+    if [ "$i" -lt "$COMP_CWORD" ]; then
+        if declare -F _command_offset >/dev/null; then
+            _command_offset "$i"
+        else
+            compopt -o filenames
+            mapfile -t COMPREPLY < <(compgen -f -- "${COMP_WORDS[COMP_CWORD]}")
+        fi
+        return
+    fi
+    case ${COMP_WORDS[COMP_CWORD - 1]} in
+    --log) options="error warn info debug" ;;
+    --match | --min-write | --ring) return ;;
+    esac
+    case ${COMP_WORDS[COMP_CWORD]} in
+    -*) mapfile -t COMPREPLY < <(compgen -W "$options" -- "${COMP_WORDS[COMP_CWORD]}") ;;
+    *)
+        if [ "${COMP_WORDS[COMP_CWORD - 1]}" = --log ]; then
+            mapfile -t COMPREPLY < <(compgen -W "$options" -- "${COMP_WORDS[COMP_CWORD]}")
+        else
+            compopt -o filenames
+            mapfile -t COMPREPLY < <(compgen -c -- "${COMP_WORDS[COMP_CWORD]}"
+                compgen -f -- "${COMP_WORDS[COMP_CWORD]}")
+        fi
+        ;;
+    esac
+}
+
+complete -F _portusctl portusctl
+complete -F _portus_run portus-run

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ctl.h -- what the subcommands of portusctl share: exit statuses, messages, options
+ *
+ * A subcommand is one file and one line of the table in main.c.
+ */
+#ifndef PORTUS_CTL_H
+#define PORTUS_CTL_H
+
+#include <stdint.h>
+
+#include "common/env.h"
+
+/* Exit statuses; doctor has its own three. */
+enum {
+    CTL_OK = 0,
+    CTL_FAILED = 1, /* what was asked for did not happen; one line says why */
+    CTL_USAGE = 2,  /* the command line is wrong */
+};
+
+/* The subcommands: argv[0] is the subcommand's name. Each returns an exit status. */
+int status_main(int argc, char **argv);
+int wait_main(int argc, char **argv);
+int off_main(int argc, char **argv);
+int on_main(int argc, char **argv);
+int doctor_main(int argc, char **argv);
+int version_main(int argc, char **argv);
+
+/* One line on standard error: "portusctl: " and the text. Leaves errno alone. */
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* What options_parse() accepts; a bit each. */
+enum {
+    OPTION_JSON = 1,
+    OPTION_JOB = 2,
+    OPTION_TIMEOUT = 4,
+};
+
+struct options {
+    int json;            /* --json was given */
+    const char *job;     /* --job NAME, otherwise PORTUS_JOB, otherwise "" */
+    uint64_t timeout_ns; /* --timeout SECONDS; UINT64_MAX: none */
+    const struct portus_env *env;
+    int wrong_env; /* PORTUS_* variables with wrong values; each has been named */
+};
+
+/*
+ * Reads the options of a subcommand that accepts those in `accepts`. Returns the
+ * index of the first operand, or -1 after a message: exit with CTL_USAGE.
+ */
+int options_parse(struct options *options, int argc, char **argv, unsigned accepts);
+
+#endif

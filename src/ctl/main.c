@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/*
+ * main.c -- portusctl: the table of subcommands, help, and the options they share
+ *
+ * Not here: anything that a subcommand does. A new one is one file, one line in
+ * ctl.h and one entry of the table below; help, the usage text and the check for
+ * unknown names come from the table.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "ctl/ctl.h"
+#include "portus/portus.h"
+
+static const struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *arguments;
+    const char *summary;
+    const char *help; /* whole sentences */
+} commands[] = {
+    {"status", status_main, "[--json] [--job NAME]", "show the agent, its programs and live files",
+     "Shows the agent of this user and container: whether it captures, the programs that\n"
+     "are connected, how full their rings are, the files that are not drained yet, the\n"
+     "speed of the drain and the last error. It is no error if no agent runs.\n"},
+    {"wait", wait_main, "[--timeout SECONDS] [--job NAME] [PATH...]",
+     "wait until checkpoints are drained and synced",
+     "Waits until each PATH is an ordinary file again, whole and synced to its disk. A\n"
+     "directory stands for the live files in and below it. Without PATH: until all that\n"
+     "was captured before this moment is drained and synced. Exits with 1 and the reason\n"
+     "if that cannot be had.\n"},
+    {"off", off_main, "[--timeout SECONDS] [--job NAME]", "drain everything and capture no more",
+     "Tells the agent to capture nothing new, waits until all that was captured is in the\n"
+     "files, and says how much that was. Running programs go on and write as usual.\n"},
+    {"on", on_main, "[--timeout SECONDS] [--job NAME]", "capture again after off",
+     "Takes back off: checkpoints that are opened from now on are captured again.\n"},
+    {"doctor", doctor_main, "[--json] [--job NAME] [CMD...] [DIR...]",
+     "say whether checkpoints can be captured here",
+     "Examines this machine, the commands CMD and the directories DIR (without DIR: the\n"
+     "current one; an argument that is a directory is a DIR, any other must be a command)\n"
+     "and says of each point whether it is right, what it means if not, and what to do.\n"
+     "CMD is only looked at, never run. Exit status: 0 works, 1 slower (something will\n"
+     "not be captured), 2 off (nothing can be captured).\n"},
+    {"version", version_main, "[--job NAME]", "show versions and where the shim is",
+     "Shows the versions of portusctl and of the agent, if one runs, and the shim's path.\n"},
+};
+
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static const struct command *find(const char *name)
+{
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static void usage(FILE *out)
+{
+    fputs("usage: portusctl COMMAND [arguments]\n\n", out);
+    for (size_t i = 0; i < COMMANDS; i++)
+        fprintf(out, "  %-8s  %s\n", commands[i].name, commands[i].summary);
+    fputs("  help      show this, or what one command does: portusctl help COMMAND\n", out);
+}
+
+static int help(int argc, char **argv)
+{
+    const struct command *command;
+
+    if (argc < 2) {
+        usage(stdout);
+        return CTL_OK;
+    }
+    command = find(argv[1]);
+    if (!command) {
+        complain("help: no command is named %.64s: see portusctl help", argv[1]);
+        return CTL_USAGE;
+    }
+    printf("usage: portusctl %s %s\n\n%s", command->name, command->arguments, command->help);
+    return CTL_OK;
+}
+
+void complain(const char *format, ...)
+{
+    char text[1024];
+    int saved = errno;
+    va_list list;
+
+    va_start(list, format);
+    vsnprintf(text, sizeof(text), format, list);
+    va_end(list);
+    fflush(stdout);
+    fprintf(stderr, "portusctl: %s\n", text);
+    errno = saved;
+}
+
+/* Seconds, with a fraction if wanted. Returns 0 or -EINVAL. */
+static int parse_seconds(uint64_t *ns, const char *text)
+{
+    char *end;
+    double seconds;
+
+    errno = 0;
+    seconds = strtod(text, &end);
+    if (end == text || *end || errno || !isfinite(seconds) || seconds < 0 || seconds > 1e9)
+        return -EINVAL;
+    *ns = (uint64_t)(seconds * 1e9);
+    return 0;
+}
+
+int options_parse(struct options *options, int argc, char **argv, unsigned accepts)
+{
+    static const struct option known[] = {
+        {"json", no_argument, NULL, OPTION_JSON},
+        {"job", required_argument, NULL, OPTION_JOB},
+        {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    static struct portus_env env;
+    int option;
+
+    *options = (struct options){.env = &env, .timeout_ns = UINT64_MAX};
+    options->wrong_env = portus_env_load(&env);
+    options->job = env.job;
+    opterr = 0;
+    optind = 1;
+    while ((option = getopt_long(argc, argv, ":h", known, NULL)) != -1) {
+        if (option == 'h') {
+            help(2, (char *[]){"help", argv[0]});
+            exit(CTL_OK);
+        }
+        if (option == ':') {
+            complain("%s: %s needs a value: see portusctl help %s", argv[0], argv[optind - 1],
+                     argv[0]);
+            return -1;
+        }
+        if (option == '?' || !(accepts & (unsigned)option)) {
+            complain("%s: there is no option %.64s: see portusctl help %s", argv[0],
+                     argv[optind - 1], argv[0]);
+            return -1;
+        }
+        if (option == OPTION_JSON)
+            options->json = 1;
+        if (option == OPTION_JOB)
+            options->job = optarg;
+        if (option == OPTION_TIMEOUT && parse_seconds(&options->timeout_ns, optarg)) {
+            complain("%s: --timeout %.64s is no number of seconds: give for example 30 or 0.5",
+                     argv[0], optarg);
+            return -1;
+        }
+    }
+    return optind;
+}
+
+int main(int argc, char **argv)
+{
+    const struct command *command;
+    int status;
+
+    portus_log_setup(PORTUS_LOG_WARN, NULL, "portusctl: ");
+    if (argc < 2) {
+        usage(stderr);
+        return CTL_USAGE;
+    }
+    if (!strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+        status = help(argc - 1, argv + 1);
+    } else {
+        command = find(!strcmp(argv[1], "--version") ? "version" : argv[1]);
+        if (!command) {
+            complain("no command is named %.64s", argv[1]);
+            usage(stderr);
+            return CTL_USAGE;
+        }
+        status = command->run(argc - 1, argv + 1);
+    }
+    if (fflush(stdout) || ferror(stdout)) {
+        complain("cannot write the answer: %s", strerror(errno));
+        return CTL_FAILED;
+    }
+    return status;
+}

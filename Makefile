@@ -74,7 +74,7 @@ $(B)/portus-run: scripts/portus-run
 
 $(B)/tests/unit/%: tests/unit/%.c $(CLIENT) $(FORMAT) $(COMMON)
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -lcmocka
+	$(CC) $(BASE) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $< $(filter %.o,$^) -lcmocka
 
 $(B)/tests/shim/%: tests/shim/%.c
 	@mkdir -p $(@D)
@@ -86,7 +86,7 @@ $(B)/tests/shim/%: tests/shim/%.cc
 
 $(B)/tests/bench/%: tests/bench/%.c $(COMMON)
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^)
+	$(CC) $(BASE) $(CFLAGS) $(LDFLAGS) -o $@ $< $(filter %.o,$^)
 
 $(B)/man/%: man/%.scd
 	@mkdir -p $(@D)

@@ -542,7 +542,7 @@ static int close_last(struct file *file, int fd)
     if (how == PORTUS_CLOSE_CAPTURED && atomic_load(&entry->leaseless) && shim.env.shared == 1)
         how = PORTUS_CLOSE_DRAINED;
     if (how == PORTUS_CLOSE_CAPTURED) {
-        portus_writer_stop(&shim.writer, file->number);
+        portus_writer_leave(&shim.writer, file->number);
         error = -(int)(atomic_load(&entry->error) & ~PORTUS_ERROR_REPORTED);
     } else {
         error = release_locked(file);
@@ -666,6 +666,8 @@ void live_release(uint64_t device, uint64_t inode)
 {
     struct portus_file *entry = find_live(device, inode);
     struct guard guard;
+    uint64_t since = 0;
+    uint32_t beat = 0;
 
     if (entry == NULL || !shim_own())
         return;
@@ -678,9 +680,10 @@ void live_release(uint64_t device, uint64_t inode)
             release_locked(&files[i]);
         portus_unlock(&files[i].lock);
     }
-    if (atomic_load(&shim.connected) && find_live(device, inode) == entry &&
-        atomic_load(&entry->owner) == shim.writer.link.session + 1)
-        portus_writer_release(&shim.writer, (unsigned)(entry - shim.writer.link.control->file));
+    /* What is left is closed, or another process's. */
+    if (atomic_load(&shim.connected) && atomic_load(&entry->owner) == shim.writer.link.session + 1)
+        while (find_live(device, inode) == entry && !atomic_load(&shim.writer.gone))
+            portus_writer_pause(&shim.writer, &since, &beat);
     else
         shim_barrier();
     shim_unguard(&guard);

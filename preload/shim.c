@@ -71,6 +71,7 @@ static void after_fork_child(void)
 {
     files_unlock();
     memset(&shim.lock, 0, sizeof(shim.lock));
+    memset(&shim.writer.lock, 0, sizeof(shim.writer.lock));
     if (atomic_load(&shim.connected)) {
         for (unsigned i = 0; i < PORTUS_FILES; i++)
             fdtab_disown(shim.writer.keep[i]);

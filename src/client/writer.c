@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -115,6 +116,30 @@ static void drop_lease(int fd)
     syscall(SYS_fcntl, fd, F_SETSIG, 0);
 }
 
+/*
+ * When a file is opened anew the moment it is drained, the last copies of its former
+ * description may still be about to be closed: the agent's, then ours. Waits for that;
+ * false: it is somebody else who has it open.
+ */
+static bool settled(struct portus_writer *writer, const struct portus_claim *claim)
+{
+    bool ours = false;
+
+    for (unsigned i = 0; i < PORTUS_FILES; i++) {
+        struct portus_file *file = file_at(writer, i);
+        if (writer->keep[i] < 0 || file->inode != claim->inode || file->device != claim->device)
+            continue;
+        ours = true;
+        for (unsigned tries = 0; tries < 100; tries++) {
+            if (atomic_load(&file->state) == PORTUS_FILE_DONE || portus_link_dead(&writer->link))
+                break;
+            poll(NULL, 0, 1);
+        }
+    }
+    portus_writer_reap(writer);
+    return ours;
+}
+
 static void set_path(struct portus_file *file, const char *path)
 {
     size_t length = strlen(path);
@@ -147,6 +172,8 @@ int portus_writer_engage(struct portus_writer *writer, const struct portus_claim
     }
     if (!claim->leaseless) {
         error = take_lease(writer, claim->fd);
+        if (error == -EAGAIN && settled(writer, claim))
+            error = take_lease(writer, claim->fd);
         if (error != 0)
             goto close;
     }
@@ -171,6 +198,7 @@ int portus_writer_engage(struct portus_writer *writer, const struct portus_claim
         goto lease;
     portus_lock(&writer->lock);
     writer->keep[number] = keep;
+    writer->used[number] = true;
     portus_unlock(&writer->lock);
     portus_link_wake(&writer->link);
     return number;
@@ -258,10 +286,23 @@ int portus_writer_drain(struct portus_writer *writer, unsigned number)
     return sticky_error(file);
 }
 
-void portus_writer_stop(struct portus_writer *writer, unsigned number)
+static void stop(struct portus_writer *writer, unsigned number)
 {
     atomic_fetch_or(&file_at(writer, number)->last, PORTUS_STOPPED);
     portus_link_wake(&writer->link);
+}
+
+static void let_go(struct portus_writer *writer, unsigned number)
+{
+    portus_lock(&writer->lock);
+    writer->used[number] = false;
+    portus_unlock(&writer->lock);
+}
+
+void portus_writer_leave(struct portus_writer *writer, unsigned number)
+{
+    stop(writer, number);
+    let_go(writer, number);
 }
 
 int portus_writer_release(struct portus_writer *writer, unsigned number)
@@ -269,11 +310,14 @@ int portus_writer_release(struct portus_writer *writer, unsigned number)
     struct portus_file *file = file_at(writer, number);
     uint64_t since = 0;
     uint32_t beat = 0;
+    int error;
 
-    portus_writer_stop(writer, number);
+    stop(writer, number);
     while (atomic_load(&file->state) != PORTUS_FILE_DONE && !atomic_load(&writer->gone))
         portus_writer_pause(writer, &since, &beat);
-    return sticky_error(file);
+    error = sticky_error(file);
+    let_go(writer, number);
+    return error;
 }
 
 unsigned portus_writer_reap(struct portus_writer *writer)
@@ -286,12 +330,12 @@ unsigned portus_writer_reap(struct portus_writer *writer)
             continue;
         if (atomic_load(&file_at(writer, i)->state) != PORTUS_FILE_DONE) {
             live++;
-            continue;
+        } else if (!writer->used[i]) {
+            syscall(SYS_close, writer->keep[i]);
+            writer->keep[i] = -1;
+            if (!atomic_load(&writer->gone))
+                free_place(writer, i);
         }
-        syscall(SYS_close, writer->keep[i]);
-        writer->keep[i] = -1;
-        if (!atomic_load(&writer->gone))
-            free_place(writer, i);
     }
     portus_unlock(&writer->lock);
     return live;

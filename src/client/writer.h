@@ -49,6 +49,7 @@ struct portus_writer {
     _Atomic uint64_t warmed; /* bytes of the ring that are in our page tables */
     uint32_t restarts;       /* of the worker, as far as acted upon */
     int keep[PORTUS_FILES];  /* our own copy of each engaged description, or -1 */
+    bool used[PORTUS_FILES]; /* the caller still goes by this number */
 };
 
 /* A file to be engaged. Numbers as in struct portus_file. */
@@ -126,17 +127,20 @@ size_t portus_writer_append_ahead(struct portus_writer *writer, unsigned file,
 int portus_writer_drain(struct portus_writer *writer, unsigned file);
 
 /*
- * Stops the file: no more records. Does not wait. The place stays claimed until
- * portus_writer_reap.
+ * Stops the file, for good: its number must not be used any more. Does not wait; it
+ * is given back by portus_writer_reap when the drain is through.
  */
-void portus_writer_stop(struct portus_writer *writer, unsigned file);
+void portus_writer_leave(struct portus_writer *writer, unsigned file);
 
-/* Stops the file, and waits until it is an ordinary one. 0, or its sticky error. */
+/*
+ * Stops the file, and waits until it is an ordinary one. 0, or its sticky error. Its
+ * number must not be used any more.
+ */
 int portus_writer_release(struct portus_writer *writer, unsigned file);
 
 /*
- * Gives up the places and copies of all files that are done. Returns how many
- * files of this writer are still live.
+ * Gives up the places and copies of files that are done and that nobody goes by any
+ * more. Returns how many files of this writer are still live.
  */
 unsigned portus_writer_reap(struct portus_writer *writer);
 

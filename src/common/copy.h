@@ -16,7 +16,7 @@
 /* The ways to copy; the best that this processor has is taken unless told otherwise. */
 enum portus_copy_kind {
     PORTUS_COPY_BEST = 0,
-    PORTUS_COPY_PLAIN = 1,  /* memcpy */
+    PORTUS_COPY_PLAIN = 1, /* memcpy */
     PORTUS_COPY_AVX2 = 2,
     PORTUS_COPY_AVX512 = 3,
 };
@@ -39,6 +39,7 @@ uint32_t portus_crc32(uint32_t crc, const void *data, size_t length);
 
 /* Whether this processor can do kind; and portus_copy by that very kind, for tests. */
 int portus_copy_has(enum portus_copy_kind kind);
-void portus_copy_by(enum portus_copy_kind kind, void *destination, const void *source, size_t length);
+void portus_copy_by(enum portus_copy_kind kind, void *destination, const void *source,
+                    size_t length);
 
 #endif

@@ -471,7 +471,7 @@ bool file_write(struct file *file, int fd, const struct iovec *vector, int count
         done = true;
     }
 unlock:
-    if (done)
+    if (done && *result < 0)
         guard.error = errno;
     portus_unlock(&file->lock);
     shim_unguard(&guard);
@@ -635,21 +635,34 @@ void files_forget(void)
     }
 }
 
-/* The entry of a live file of this job, or NULL. */
+/* The entry of a file of this job that is in one of the states from first to last. */
+static struct portus_file *find(uint64_t device, uint64_t inode, uint32_t first, uint32_t last)
+{
+    struct portus_control *control = shim_control();
+
+    if (control == NULL)
+        return NULL;
+    for (unsigned i = 0; i < PORTUS_FILES; i++) {
+        struct portus_file *entry = &control->file[i];
+        uint32_t state = atomic_load(&entry->state);
+        if (state >= first && state <= last && entry->inode == inode && entry->device == device)
+            return entry;
+    }
+    return NULL;
+}
+
 static struct portus_file *find_live(uint64_t device, uint64_t inode)
 {
     struct portus_control *control = shim_control();
 
     if (control == NULL || atomic_load(&control->live) == 0)
         return NULL;
-    for (unsigned i = 0; i < PORTUS_FILES; i++) {
-        struct portus_file *entry = &control->file[i];
-        uint32_t state = atomic_load(&entry->state);
-        if (state >= PORTUS_FILE_CLAIMED && state <= PORTUS_FILE_TRIMMED && entry->inode == inode &&
-            entry->device == device)
-            return entry;
-    }
-    return NULL;
+    return find(device, inode, PORTUS_FILE_CLAIMED, PORTUS_FILE_TRIMMED);
+}
+
+bool live_known(uint64_t device, uint64_t inode)
+{
+    return find(device, inode, PORTUS_FILE_CLAIMED, PORTUS_FILE_DONE) != NULL;
 }
 
 bool live_size(uint64_t device, uint64_t inode, off_t *size)

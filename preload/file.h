@@ -89,6 +89,9 @@ void files_forget(void); /* in a forked child */
 /* Releases whatever live file path (or an open fd) names: before its metadata changes. */
 void live_release(uint64_t device, uint64_t inode);
 
+/* Whether somebody of this job holds a description of the file for capturing it. */
+bool live_known(uint64_t device, uint64_t inode);
+
 /* The size of a live file of any process of this job; false if it is not live. */
 bool live_size(uint64_t device, uint64_t inode, off_t *size);
 

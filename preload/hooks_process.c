@@ -7,7 +7,11 @@
  * replaced, before its bytes are in their files.
  */
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -20,6 +24,7 @@ EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_acti
                        char *const environment[])
 {
     shim_release_open();
+    shim_wait_executable(AT_FDCWD, path, 0);
     return real_posix_spawn(pid, path, actions, attributes, arguments, environment);
 }
 
@@ -28,6 +33,7 @@ EXPORT int posix_spawnp(pid_t *pid, const char *path, const posix_spawn_file_act
                         char *const environment[])
 {
     shim_release_open();
+    shim_wait_executable(AT_FDCWD, path, 0);
     return real_posix_spawnp(pid, path, actions, attributes, arguments, environment);
 }
 
@@ -78,31 +84,107 @@ __asm__(".text\n"
 EXPORT int execve(const char *path, char *const arguments[], char *const environment[])
 {
     shim_release_all();
+    shim_wait_executable(AT_FDCWD, path, 0);
     return real_execve(path, arguments, environment);
 }
 
 EXPORT int execv(const char *path, char *const arguments[])
 {
     shim_release_all();
+    shim_wait_executable(AT_FDCWD, path, 0);
     return real_execv(path, arguments);
 }
 
 EXPORT int execvp(const char *file, char *const arguments[])
 {
     shim_release_all();
+    shim_wait_executable(AT_FDCWD, file, 0);
     return real_execvp(file, arguments);
 }
 
 EXPORT int execvpe(const char *file, char *const arguments[], char *const environment[])
 {
     shim_release_all();
+    shim_wait_executable(AT_FDCWD, file, 0);
     return real_execvpe(file, arguments, environment);
 }
 
 EXPORT int fexecve(int fd, char *const arguments[], char *const environment[])
 {
     shim_release_all();
+    shim_wait_executable(fd, "", AT_EMPTY_PATH);
     return real_fexecve(fd, arguments, environment);
+}
+
+/*
+ * The variadic forms become the others. The kernel's limit on arguments is far
+ * above what a program writes out; more than fit here is E2BIG as there.
+ */
+#define ARGUMENTS_MAX 4096
+
+static int collect(char **arguments, const char *first, va_list rest)
+{
+    int count = 0;
+
+    for (const char *argument = first; argument != NULL; argument = va_arg(rest, const char *)) {
+        if (count == ARGUMENTS_MAX) {
+            errno = E2BIG;
+            return -1;
+        }
+        arguments[count++] = (char *)argument;
+    }
+    arguments[count] = NULL;
+    return count;
+}
+
+EXPORT int execl(const char *path, const char *first, ...)
+{
+    char *arguments[ARGUMENTS_MAX + 1];
+    va_list rest;
+    int count;
+
+    va_start(rest, first);
+    count = collect(arguments, first, rest);
+    va_end(rest);
+    return count < 0 ? -1 : execv(path, arguments);
+}
+
+EXPORT int execlp(const char *file, const char *first, ...)
+{
+    char *arguments[ARGUMENTS_MAX + 1];
+    va_list rest;
+    int count;
+
+    va_start(rest, first);
+    count = collect(arguments, first, rest);
+    va_end(rest);
+    return count < 0 ? -1 : execvp(file, arguments);
+}
+
+EXPORT int execle(const char *path, const char *first, ...)
+{
+    char *arguments[ARGUMENTS_MAX + 1], **environment;
+    va_list rest;
+    int count;
+
+    va_start(rest, first);
+    count = collect(arguments, first, rest);
+    environment = va_arg(rest, char **);
+    va_end(rest);
+    return count < 0 ? -1 : execve(path, arguments, environment);
+}
+
+/* A shell gets our open descriptions, and may be told to read our files. */
+EXPORT int system(const char *command)
+{
+    shim_release_open();
+    return real_system(command);
+}
+
+EXPORT FILE *popen(const char *command, const char *mode)
+{
+    shim_release_open();
+    return real_popen(command, mode);
 }
 
 EXPORT void _exit(int status)

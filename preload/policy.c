@@ -258,6 +258,7 @@ void policy_announce(const struct portus_writer *writer, const char *path, int f
     static _Atomic bool said;
     const char *name;
 
+    log_debug("%s is captured", path);
     if (!writer->link.first || atomic_exchange(&said, true))
         return;
     kind_of(fd, &name);

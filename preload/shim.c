@@ -9,11 +9,14 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "client/barrier.h"
@@ -23,6 +26,8 @@
 #include "real.h"
 #include "summary.h"
 #include "versions.h"
+
+#define EXECUTABLE_NS 5000000000ull
 
 struct shim shim;
 
@@ -237,15 +242,15 @@ int shim_barrier(void)
 {
     uint64_t waited = 0;
     struct guard guard;
-    int error = 0;
+    int error = 0, saved = errno;
 
     if (!shim_on() || !shim_own() || shim.env.order == PORTUS_ORDER_RELAXED ||
         shim.env.mode == PORTUS_REPORT)
         return 0;
     if (atomic_load(&shim.connected)) {
-        if (portus_writer_check(&shim.writer))
-            return 0; /* taken over: all of ours is in its files */
-        error = portus_barrier(&shim.writer.link, &shim.writer, &waited);
+        /* Taken over: all of ours is in its files. */
+        if (!portus_writer_check(&shim.writer))
+            error = portus_barrier(&shim.writer.link, &shim.writer, &waited);
     } else {
         guard = shim_guard();
         portus_lock(&shim.lock);
@@ -255,7 +260,26 @@ int shim_barrier(void)
         shim_unguard(&guard);
     }
     summary_waited(waited);
+    errno = saved;
     return error;
+}
+
+void shim_wait_executable(int at, const char *path, int flags)
+{
+    struct portus_control *control;
+    struct statx status;
+    int saved = errno;
+    uint64_t began = portus_now();
+
+    if (!shim_on() || !shim_own())
+        return;
+    shim_barrier(); /* finds the agent, if there is one */
+    control = shim_control();
+    if (control != NULL && syscall(SYS_statx, at, path, flags, STATX_INO, &status) == 0)
+        while (live_known(makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino) &&
+               portus_now() - began < EXECUTABLE_NS)
+            poll(NULL, 0, 1);
+    errno = saved;
 }
 
 void shim_release_all(void)

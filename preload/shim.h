@@ -51,6 +51,12 @@ struct portus_control *shim_control(void);
 /* Waits for all that was captured by this job: before a publishing call. 0 or -errno. */
 int shim_barrier(void);
 
+/*
+ * Before path is executed: a file that somebody of this job has open for writing,
+ * which includes us while it is live, could not be (ETXTBSY).
+ */
+void shim_wait_executable(int at, const char *path, int flags);
+
 /* Releases all files of this process that are engaged and waits for them. */
 void shim_release_all(void);
 

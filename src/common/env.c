@@ -231,9 +231,14 @@ static unsigned distance(const char *name, size_t length, const char *other)
 
 static void warn_unknown(const char *name, size_t length)
 {
+    /* Read by scripts of ours, and no concern of the programs. */
+    static const char *const others[] = {"PORTUS_VENV", "PORTUS_PYTHON", "PORTUS_DEMO_DIR"};
     const char *nearest = NULL;
     unsigned best = LIKE + 1;
 
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (strlen(others[i]) == length && memcmp(others[i], name, length) == 0)
+            return;
     for (unsigned i = 0; i < portus_env_variable_count; i++) {
         const char *known = portus_env_variables[i].name;
         unsigned away;

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The agents of a job: who runs, what they hold, and their end.
+
+Each test has a PORTUS_JOB of its own and therefore an agent of its own, so that
+nothing here ever touches an agent that a test did not start.
+"""
+import os
+import signal
+import time
+
+
+def _read(pid, name):
+    try:
+        with open(f"/proc/{pid}/{name}", "rb") as f:
+            return f.read()
+    except OSError:
+        return b""
+
+
+def pids(job):
+    """Process ids of this job's keeper and worker, the keeper (its parent) first."""
+    wanted = {b"PORTUS_JOB=" + job.encode(), b"--job=" + job.encode(), job.encode()}
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        if not _read(pid, "comm").startswith(b"portus-"):
+            continue
+        words = _read(pid, "environ").split(b"\0") + _read(pid, "cmdline").split(b"\0")
+        if wanted & set(words) and b") Z" not in _read(pid, "stat"):
+            found.append(int(pid))
+    return sorted(found, key=lambda p: (_parent(p) in found, p))
+
+
+def _parent(pid):
+    stat = _read(pid, "stat")
+    return int(stat[stat.rindex(b")") + 1:].split()[1]) if stat else 0
+
+
+def others(job):
+    """Processes of this job, started by a test and still there, that are no agent."""
+    ours, found = pids(job), []
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        if b"PORTUS_JOB=" + job.encode() in _read(pid, "environ").split(b"\0") \
+                and pid not in ours and b") Z" not in _read(pid, "stat"):
+            found.append(pid)
+    return found
+
+
+def keeper(job):
+    return next(iter(pids(job)), None)
+
+
+def worker(job):
+    return next(iter(pids(job)[1:]), None)
+
+
+def held(job, directory):
+    """Files below directory that this job's agent has open."""
+    top, found = os.path.realpath(directory) + "/", []
+    for pid in pids(job):
+        try:
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                target = os.readlink(f"/proc/{pid}/fd/{fd}")
+                if target.startswith(top):
+                    found.append(target)
+        except OSError:
+            pass
+    return sorted(set(found))
+
+
+def kill(job, number=signal.SIGKILL):
+    """Sends a signal to all of this job's agent; returns to how many processes."""
+    count = 0
+    for pid in pids(job):
+        count += kill_one(pid, number)
+    return count
+
+
+def kill_one(pid, number=signal.SIGKILL):
+    try:
+        os.kill(pid, number)
+        return 1
+    except (ProcessLookupError, TypeError):
+        return 0
+
+
+def until(condition, seconds, step=0.02):
+    """Waits until condition() is true; returns its last value."""
+    end = time.monotonic() + seconds
+    while not (value := condition()) and time.monotonic() < end:
+        time.sleep(step)
+    return value

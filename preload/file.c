@@ -72,7 +72,7 @@ void file_candidate(int fd, bool created)
         /* The lock is kept as it is: somebody may just be leaving it. */
         file->head_length = 0;
         file->created = created;
-        file->sampled = file->counted = false;
+        file->sampled = file->counted = file->exact = false;
         file->reserved_from = file->reserved_to = 0;
         file->reserve_step = STEP_FIRST;
         atomic_store(&file->fds, 1);
@@ -172,7 +172,9 @@ static int reserve(struct file *file, int fd, uint64_t offset, uint64_t length)
         return 0;
     if (offset >= file->reserved_from && offset <= file->reserved_to) {
         start = file->reserved_to;
-        step = end - start > file->reserve_step ? end - start : file->reserve_step;
+        step = end - start;
+        if (!file->exact && step < file->reserve_step)
+            step = file->reserve_step;
     } else {
         start = offset / BLOCK * BLOCK;
         step = end - start;
@@ -185,7 +187,7 @@ static int reserve(struct file *file, int fd, uint64_t offset, uint64_t length)
         error = try_reserve(fd, start, step);
     }
     /* Also after a failure: part of it may be reserved, and is trimmed at the end. */
-    if (start + step > atomic_load(&entry->reserved_end))
+    if (!file->exact && start + step > atomic_load(&entry->reserved_end))
         atomic_store(&entry->reserved_end, start + step);
     if (error != 0)
         return error;
@@ -500,6 +502,25 @@ int file_release(struct file *file, int fd)
     if (!enter(file, fd, &guard))
         return 0;
     error = release_locked(file);
+    leave(file, &guard);
+    return -error;
+}
+
+int file_reserved_by_program(struct file *file, int fd)
+{
+    struct guard guard;
+    struct statx status;
+    int error;
+
+    file->exact = true;
+    if (!enter(file, fd, &guard))
+        return 0;
+    error = portus_writer_drain(&shim.writer, file->number);
+    if (error == 0 && identity(fd, &status) == 0 &&
+        atomic_load(&shared(file)->reserved_end) > status.stx_size)
+        real_ftruncate(fd, (off_t)status.stx_size);
+    atomic_store(&shared(file)->reserved_end, 0);
+    file->reserved_from = file->reserved_to = 0;
     leave(file, &guard);
     return -error;
 }

@@ -36,6 +36,7 @@ struct file {
     bool created; /* by the open that we saw, not only emptied */
     bool sampled; /* left plain to measure what plain writing costs */
     bool counted; /* as refused, in the summary */
+    bool exact;               /* the program reserves blocks itself: we none ahead, and trim none */
 };
 
 #define FILE_CURRENT (-1) /* the offset of the descriptor */
@@ -68,6 +69,9 @@ int file_drain(struct file *file, int fd);
 
 /* The same, and the file is plain from then on. 0, or an errno to fail with. */
 int file_release(struct file *file, int fd);
+
+/* Before the program reserves blocks beyond the end of its file: they are its own. */
+int file_reserved_by_program(struct file *file, int fd);
 
 /* The size as the program knows it; false when it is the kernel's. */
 bool file_size(struct file *file, int fd, off_t *size);

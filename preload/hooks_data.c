@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/falloc.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
@@ -233,37 +234,65 @@ EXPORT int ftruncate64(int fd, off_t length)
     return resize(real_ftruncate64, fd, length);
 }
 
+/*
+ * NumPy reserves a large array's blocks before it writes them. What makes a file
+ * longer waits for the log; what makes holes or shifts bytes is not for a captured
+ * file.
+ */
+static int allocate(int (*real)(int, int, off_t, off_t), int fd, int mode, off_t offset,
+                    off_t length)
+{
+    struct file *file = fdtab_file(fd);
+    int result;
+
+    if (file == NULL)
+        return real(fd, mode, offset, length);
+    if (mode == FALLOC_FL_KEEP_SIZE)
+        AFTER(file_reserved_by_program, fd);
+    else if (mode == 0)
+        AFTER(file_drain, fd);
+    else
+        AFTER(file_release, fd);
+    result = real(fd, mode, offset, length);
+    if (result == 0)
+        file_resized(file, fd);
+    return result;
+}
+
 EXPORT int fallocate(int fd, int mode, off_t offset, off_t length)
 {
-    AFTER(file_release, fd);
-    return real_fallocate(fd, mode, offset, length);
+    return allocate(real_fallocate, fd, mode, offset, length);
 }
 
 EXPORT int fallocate64(int fd, int mode, off_t offset, off_t length)
 {
-    AFTER(file_release, fd);
-    return real_fallocate64(fd, mode, offset, length);
+    return allocate(real_fallocate64, fd, mode, offset, length);
 }
 
-/* These two return the error. */
-#define RELEASED_OR_RETURN(fd)                                                                     \
-    do {                                                                                           \
-        struct file *file_ = fdtab_file(fd);                                                       \
-        int error_;                                                                                \
-        if (file_ != NULL && (error_ = file_release(file_, fd)) != 0)                              \
-            return error_;                                                                         \
-    } while (0)
+/* These return the error. */
+static int allocate_posix(int (*real)(int, off_t, off_t), int fd, off_t offset, off_t length)
+{
+    struct file *file = fdtab_file(fd);
+    int error;
+
+    if (file == NULL)
+        return real(fd, offset, length);
+    error = file_drain(file, fd);
+    if (error == 0)
+        error = real(fd, offset, length);
+    if (error == 0)
+        file_resized(file, fd);
+    return error;
+}
 
 EXPORT int posix_fallocate(int fd, off_t offset, off_t length)
 {
-    RELEASED_OR_RETURN(fd);
-    return real_posix_fallocate(fd, offset, length);
+    return allocate_posix(real_posix_fallocate, fd, offset, length);
 }
 
 EXPORT int posix_fallocate64(int fd, off_t offset, off_t length)
 {
-    RELEASED_OR_RETURN(fd);
-    return real_posix_fallocate64(fd, offset, length);
+    return allocate_posix(real_posix_fallocate64, fd, offset, length);
 }
 
 /* --- mappings and copies inside the kernel --- */

@@ -313,6 +313,11 @@ static bool capture(struct file *file, int fd, const struct iovec *vector, int c
     if (current)
         offset = syscall(SYS_lseek, fd, 0, SEEK_CUR);
     error = -(int)(atomic_load(&entry->error) & ~PORTUS_ERROR_REPORTED);
+    if (atomic_load(&entry->last) & PORTUS_STOPPED) {
+        if (release_locked(file) == 0)
+            return false;
+        error = error == 0 ? -EIO : error;
+    }
     if (error != 0) {
         release_locked(file);
         errno = -error;
@@ -529,11 +534,14 @@ bool file_size(struct file *file, int fd, off_t *size)
 {
     struct guard guard;
 
+    bool live;
+
     if (!enter(file, fd, &guard))
         return false;
     *size = (off_t)atomic_load(&shared(file)->size);
+    live = atomic_load(&shared(file)->state) < PORTUS_FILE_TRIMMED;
     leave(file, &guard);
-    return true;
+    return live;
 }
 
 void file_resized(struct file *file, int fd)
@@ -686,14 +694,14 @@ bool live_known(uint64_t device, uint64_t inode)
     return find(device, inode, PORTUS_FILE_CLAIMED, PORTUS_FILE_DONE) != NULL;
 }
 
-bool live_size(uint64_t device, uint64_t inode, off_t *size)
+enum live_answer live_size(uint64_t device, uint64_t inode, off_t *size)
 {
     struct portus_file *entry = find_live(device, inode);
 
     if (entry == NULL)
-        return false;
+        return LIVE_NOT;
     *size = (off_t)atomic_load(&entry->size);
-    return true;
+    return atomic_load(&entry->state) < PORTUS_FILE_TRIMMED ? LIVE_SIZE : LIVE_SETTLING;
 }
 
 void live_release(uint64_t device, uint64_t inode)

@@ -36,7 +36,7 @@ struct file {
     bool created; /* by the open that we saw, not only emptied */
     bool sampled; /* left plain to measure what plain writing costs */
     bool counted; /* as refused, in the summary */
-    bool exact;               /* the program reserves blocks itself: we none ahead, and trim none */
+    bool exact;   /* the program reserves blocks itself: we none ahead, and trim none */
 };
 
 #define FILE_CURRENT (-1) /* the offset of the descriptor */
@@ -96,7 +96,11 @@ void live_release(uint64_t device, uint64_t inode);
 /* Whether somebody of this job holds a description of the file for capturing it. */
 bool live_known(uint64_t device, uint64_t inode);
 
-/* The size of a live file of any process of this job; false if it is not live. */
-bool live_size(uint64_t device, uint64_t inode, off_t *size);
+/*
+ * The size of a file of any process of this job: LIVE_SIZE, it is *size; LIVE_SETTLING,
+ * it has just become the kernel's; LIVE_NOT, it was not captured.
+ */
+enum live_answer { LIVE_NOT, LIVE_SIZE, LIVE_SETTLING };
+enum live_answer live_size(uint64_t device, uint64_t inode, off_t *size);
 
 #endif

@@ -29,22 +29,55 @@ static inline bool any_live(void)
     return __builtin_expect(control != NULL && atomic_load(&control->live) != 0, 0);
 }
 
-/* Corrects the size in a stat of either kind. */
-#define CORRECT(result, status)                                                                    \
-    do {                                                                                           \
-        off_t size_;                                                                               \
-        if ((result) == 0 && any_live() && S_ISREG((status)->st_mode) &&                           \
-            live_size((status)->st_dev, (status)->st_ino, &size_))                                 \
-            (status)->st_size = size_;                                                             \
-    } while (0)
+/* Counts the files that have become ordinary ones. */
+static inline uint32_t settled(void)
+{
+    struct portus_control *control = shim_control();
+
+    return control != NULL ? atomic_load(&control->finished) : 0;
+}
+
+enum answer { KERNEL, OURS, AGAIN };
+
+/*
+ * Whose size holds after the kernel was asked: while a file is live, ours. If it
+ * became an ordinary one since `before`, the kernel's answer may be older than that,
+ * and it must be asked again.
+ */
+static enum answer whose(uint64_t device, uint64_t inode, uint32_t before, off_t *size)
+{
+    if (any_live()) {
+        switch (live_size(device, inode, size)) {
+        case LIVE_SIZE:
+            return OURS;
+        case LIVE_SETTLING:
+            return AGAIN;
+        case LIVE_NOT:
+            break;
+        }
+    }
+    return before != settled() ? AGAIN : KERNEL;
+}
 
 #define STAT(name, kind, parameters, arguments)                                                    \
     int name parameters;                                                                           \
     EXPORT int name parameters                                                                     \
     {                                                                                              \
+        uint32_t before = settled();                                                               \
         int result = real_##name arguments;                                                        \
+        off_t size = 0;                                                                            \
                                                                                                    \
-        CORRECT(result, status);                                                                   \
+        if (result != 0 || (before == settled() && !any_live()) || !S_ISREG(status->st_mode))      \
+            return result;                                                                         \
+        switch (whose(status->st_dev, status->st_ino, before, &size)) {                            \
+        case OURS:                                                                                 \
+            status->st_size = size;                                                                \
+            break;                                                                                 \
+        case AGAIN:                                                                                \
+            return real_##name arguments;                                                          \
+        case KERNEL:                                                                               \
+            break;                                                                                 \
+        }                                                                                          \
         return result;                                                                             \
     }
 
@@ -74,12 +107,22 @@ STAT(__fxstatat64, stat64,
 
 EXPORT int statx(int at, const char *path, int flags, unsigned mask, struct statx *status)
 {
+    uint32_t before = settled();
     int result = real_statx(at, path, flags, mask, status);
-    off_t size;
+    off_t size = 0;
 
-    if (result == 0 && any_live() && (status->stx_mask & STATX_SIZE) &&
-        live_size(makedev(status->stx_dev_major, status->stx_dev_minor), status->stx_ino, &size))
+    if (result != 0 || !(status->stx_mask & STATX_SIZE))
+        return result;
+    switch (whose(makedev(status->stx_dev_major, status->stx_dev_minor), status->stx_ino, before,
+                  &size)) {
+    case OURS:
         status->stx_size = (uint64_t)size;
+        break;
+    case AGAIN:
+        return real_statx(at, path, flags, mask, status);
+    case KERNEL:
+        break;
+    }
     return result;
 }
 

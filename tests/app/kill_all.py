@@ -36,9 +36,10 @@ for seed in range(50):
     trial.expect(agents.until(lambda: not agents.pids(trial.JOB), 10), "the agent lives on")
     disk = writer.look(d)
     k = writer.passed_through(ops, states, disk)
+    said = max((int(n) for n in out.out.split() if n.isdigit()), default=-1)
     sizes = {n: v is not None and len(v) for n, v in sorted(disk.items())}
     trial.expect(k is not None, f"seed {seed}: no state of a plain run: {sizes}; the program had said "
-                 f"{out.out.split()[-1:]} of {[(i, *op) for i, op in enumerate(ops)]}")
+                 f"{said}, then comes {ops[said + 1] if said + 1 < len(ops) else None}")
     ends.add(k)
     os.system(f"rm -rf {d}")
 print(f"50 kills, {len(ends)} different ends")

@@ -17,7 +17,7 @@ p = trial.writer(ops, d)
 keeper, worker = trial.an_agent()
 kills = 0
 while p.poll() is None:
-    worker = agents.until(lambda: agents.worker(trial.JOB), 2)
+    worker = agents.until(lambda: agents.pair(trial.JOB)[1], 2)
     if worker and p.poll() is None:
         kills += agents.kill_one(worker)
     if kills % 3 == 2:
@@ -27,6 +27,6 @@ out = program.finish(p, 60)
 trial.expect(out.status == 0, out.how(), out)
 trial.expect(kills >= 3, f"only {kills} kills", out)
 trial.whole(ops, d, f"after {kills} kills", out)
-trial.expect(agents.keeper(trial.JOB) == keeper, "another keeper", out)
+trial.expect(agents.pair(trial.JOB)[0] == keeper, "another keeper", out)
 trial.expect((summary.captured(out.err) or 0) >= 40, "captured too few files", out)
 print(f"{kills} workers killed")

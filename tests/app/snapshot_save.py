@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # torchsnapshot: take and restore, and async_take.
 # Right: the same files; the state comes back.
-# run: needs=torch,torchsnapshot captures=1 timeout=120 loose=.snapshot_metadata
+# run: needs=torch,torchsnapshot captures-all=4 timeout=120 loose=.snapshot_metadata
 import os
 import warnings
 

@@ -69,6 +69,12 @@ out = run(PORTUS_MATCH="+:*.nothing")
 trial.expect(summary.captured(out.err), "MATCH with +: adds, but nothing was captured", out)
 out = run(PORTUS_MIN_WRITE="1G")
 trial.expect(not summary.captured(out.err), "MIN_WRITE 1G: captured", out)
+d = trial.fresh()
+out = run(d, "all", [trial.test_program("rename")], PORTUS_SAMPLE=2)  # 51 saves
+trial.expect(20 <= (summary.captured(out.err) or 0) <= 35, "SAMPLE=2: not every other save was captured", out)
+trial.expect(out.status == 0, "SAMPLE=2: " + out.how(), out)
+
+agents.kill(trial.JOB)
 log = os.path.join(trial.fresh(), "log")
 out = run(PORTUS_LOG="debug:" + log, PORTUS_SUMMARY=0)
 trial.expect(out.err == plain.err and os.path.getsize(log) > 0, "LOG=debug:FILE", out)

@@ -584,6 +584,19 @@ free:
     return -error;
 }
 
+void file_before_lock(int fd)
+{
+    struct statx status;
+    struct guard guard;
+
+    if (!atomic_load(&shim.connected) || !shim_own())
+        return;
+    guard = shim_guard();
+    if (identity(fd, &status) == 0)
+        portus_writer_settle(&shim.writer, device_of(&status), status.stx_ino);
+    shim_unguard(&guard);
+}
+
 int file_close(int fd)
 {
     struct file *file = fdtab_file(fd);

@@ -378,14 +378,66 @@ EXPORT int flock(int fd, int operation)
 
 EXPORT int lockf(int fd, int command, off_t length)
 {
+    file_before_lock(fd);
     AFTER(file_release, fd);
     return real_lockf(fd, command, length);
 }
 
 EXPORT int lockf64(int fd, int command, off_t length)
 {
+    file_before_lock(fd);
     AFTER(file_release, fd);
     return real_lockf64(fd, command, length);
+}
+
+/* --- glibc's asynchronous calls are made by threads that do not come through here --- */
+
+EXPORT int aio_write(struct aiocb *job)
+{
+    AFTER(file_release, job->aio_fildes);
+    return real_aio_write(job);
+}
+
+EXPORT int aio_write64(struct aiocb64 *job)
+{
+    AFTER(file_release, job->aio_fildes);
+    return real_aio_write64(job);
+}
+
+EXPORT int aio_read(struct aiocb *job)
+{
+    AFTER(file_release, job->aio_fildes);
+    return real_aio_read(job);
+}
+
+EXPORT int aio_read64(struct aiocb64 *job)
+{
+    AFTER(file_release, job->aio_fildes);
+    return real_aio_read64(job);
+}
+
+EXPORT int aio_fsync(int operation, struct aiocb *job)
+{
+    AFTER(file_release, job->aio_fildes);
+    return real_aio_fsync(operation, job);
+}
+
+EXPORT int aio_fsync64(int operation, struct aiocb64 *job)
+{
+    AFTER(file_release, job->aio_fildes);
+    return real_aio_fsync64(operation, job);
+}
+
+EXPORT int lio_listio(int mode, struct aiocb *const jobs[], int count, struct sigevent *event)
+{
+    shim_release_open();
+    return real_lio_listio(mode, jobs, count, event);
+}
+
+EXPORT int lio_listio64(int mode, struct aiocb64 *const jobs[], int count, struct sigevent *event)
+{
+    shim_release_open();
+    return real_lio_listio64(mode, jobs, count, event);
 }
 
 /* Requests of terminals on files (is it one?) are refused by the kernel: they pass. */

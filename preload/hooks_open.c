@@ -244,8 +244,8 @@ EXPORT int dup3(int fd, int other, int flags)
 /* Commands that neither read nor change what capturing depends on. */
 static bool harmless(int command)
 {
-    return command == F_GETFD || command == F_SETFD || command == F_GETFL ||
-           command == F_GET_SEALS || command == F_GETPIPE_SZ || command == F_GET_RW_HINT;
+    return command == F_GETFD || command == F_SETFD || command == F_GET_SEALS ||
+           command == F_GETPIPE_SZ || command == F_GET_RW_HINT;
 }
 
 static int control(int (*real)(int, int, long), int fd, int command, long argument)
@@ -253,8 +253,16 @@ static int control(int (*real)(int, int, long), int fd, int command, long argume
     struct file *file = fdtab_file(fd);
     int result, error;
 
+    if (command == F_SETLK || command == F_SETLKW)
+        file_before_lock(fd);
     if (file == NULL || harmless(command) || !shim_own())
         return real(fd, command, argument);
+    if (command == F_GETFL) {
+        result = real(fd, command, argument);
+        if (result >= 0 && atomic_load(&file->state) == FILE_ENGAGED)
+            result &= ~O_ASYNC; /* the kernel sets it with a lease */
+        return result;
+    }
     if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
         result = real(fd, command, argument);
         if (result >= 0)

@@ -24,6 +24,8 @@
 #include "shim.h"
 #include "summary.h"
 
+#define DESCRIPTORS_LEAST 768 /* ours are numbered 512 and up */
+
 /* f_type of statfs(2) */
 enum { LOCAL, MEMORY, SHARED };
 static const struct {
@@ -54,6 +56,7 @@ static const char *const words[VERDICT_COUNT] = {
     [VERDICT_MEMORY] = "in memory already",
     [VERDICT_SHARED] = "on a shared file system",
     [VERDICT_LIMIT] = "under a file size limit",
+    [VERDICT_DESCRIPTORS] = "too few descriptors allowed",
     [VERDICT_BUSY] = "open elsewhere, too",
     [VERDICT_AGENT] = "no agent",
     [VERDICT_PASSIVE] = "capture is switched off",
@@ -224,6 +227,8 @@ enum verdict policy_judge(struct file *file, int fd, size_t length, struct portu
         return VERDICT_SHARED;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         return VERDICT_LIMIT;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < DESCRIPTORS_LEAST)
+        return VERDICT_DESCRIPTORS;
     if (!beside && shim.env.mode != PORTUS_REPORT && summary_sample())
         return VERDICT_SAMPLE;
     claim->device = makedev(status.stx_dev_major, status.stx_dev_minor);
@@ -240,6 +245,7 @@ enum verdict policy_verdict(int error)
     case -EAGAIN:
         return VERDICT_BUSY;
     case -ENOSPC:
+    case -EMFILE:
         return VERDICT_FULL;
     case -ESHUTDOWN:
         return VERDICT_PASSIVE;

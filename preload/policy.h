@@ -21,15 +21,16 @@ enum verdict {
     VERDICT_APPEND,   /* from here on: a checkpoint that is not captured */
     VERDICT_DIRECT,
     VERDICT_LINKS,
-    VERDICT_MEMORY,  /* tmpfs */
-    VERDICT_SHARED,  /* a file system that others write, too */
-    VERDICT_LIMIT,   /* RLIMIT_FSIZE */
-    VERDICT_BUSY,    /* somebody else has it open */
-    VERDICT_AGENT,   /* none can be had */
-    VERDICT_PASSIVE, /* switched off, or ending */
-    VERDICT_FULL,    /* no place in the agent's tables */
-    VERDICT_LEASE,   /* the file system gives no lease */
-    VERDICT_SPACE,   /* no room for it on the disk */
+    VERDICT_MEMORY,      /* tmpfs */
+    VERDICT_SHARED,      /* a file system that others write, too */
+    VERDICT_LIMIT,       /* RLIMIT_FSIZE */
+    VERDICT_DESCRIPTORS, /* RLIMIT_NOFILE */
+    VERDICT_BUSY,        /* somebody else has it open */
+    VERDICT_AGENT,       /* none can be had */
+    VERDICT_PASSIVE,     /* switched off, or ending */
+    VERDICT_FULL,        /* no place in the agent's tables */
+    VERDICT_LEASE,       /* the file system gives no lease */
+    VERDICT_SPACE,       /* no room for it on the disk */
     VERDICT_COUNT
 };
 

@@ -10,6 +10,7 @@
 #ifndef PORTUS_PRELOAD_REAL_H
 #define PORTUS_PRELOAD_REAL_H
 
+#include <aio.h>
 #include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -29,13 +29,11 @@
 #define PATIENCE_NS 3000000000ull
 #define HIGH_DESCRIPTOR 512
 
-/* Out of the way of programs that expect small numbers; stays where it is if that fails. */
+/* Out of the way of programs that expect small numbers, or have few. -1: not allowed. */
 static int raise_descriptor(int fd)
 {
     int high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR);
 
-    if (high < 0)
-        return fd;
     syscall(SYS_close, fd);
     return high;
 }
@@ -148,7 +146,7 @@ static int greet(struct portus_link *link, const struct portus_link_options *opt
     }
     link->doorbell = raise_descriptor(fds[1]);
     fds[1] = -1;
-    error = 0;
+    error = link->doorbell < 0 ? -EMFILE : 0;
 
 close:
     for (unsigned i = 0; i < count; i++)
@@ -198,7 +196,10 @@ int portus_link_open(struct portus_link *out, const struct portus_link_options *
         if (error == 0) {
             link.socket = raise_descriptor(link.socket);
             link.keeper = raise_descriptor(link.keeper);
-            error = greet(&link, options, why);
+            error = -EMFILE;
+            *why = "too few descriptors allowed";
+            if (link.socket >= 0 && link.keeper >= 0)
+                error = greet(&link, options, why);
             if (error == 0)
                 break;
             portus_link_close(&link);

@@ -41,7 +41,8 @@ struct portus_link_options {
  * is no agent (and none was to be started), -EPERM the name belongs to another
  * user, -EPROTO an agent of another version, anything else as the kernel said;
  * when *why is not NULL it is set to a sentence. Waits 3 s at most. All
- * descriptors are close-on-exec and numbered 512 or higher where the limit allows.
+ * descriptors are close-on-exec and numbered 512 or higher; -EMFILE where the limit
+ * does not allow that.
  */
 int portus_link_open(struct portus_link *link, const struct portus_link_options *options,
                      const char **why);

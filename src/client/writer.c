@@ -28,6 +28,7 @@
 
 #define WARM_STEP (16ul << 20)
 #define KEEP_DESCRIPTOR 512
+#define SETTLE_MS 200
 
 int portus_writer_open(struct portus_writer *writer, const struct portus_link_options *options,
                        const char **why)
@@ -116,27 +117,23 @@ static void drop_lease(int fd)
     syscall(SYS_fcntl, fd, F_SETSIG, 0);
 }
 
-/*
- * When a file is opened anew the moment it is drained, the last copies of its former
- * description may still be about to be closed: the agent's, then ours. Waits for that;
- * false: it is somebody else who has it open.
- */
-static bool settled(struct portus_writer *writer, const struct portus_claim *claim)
+bool portus_writer_settle(struct portus_writer *writer, uint64_t device, uint64_t inode)
 {
     bool ours = false;
 
     for (unsigned i = 0; i < PORTUS_FILES; i++) {
         struct portus_file *file = file_at(writer, i);
-        if (writer->keep[i] < 0 || file->inode != claim->inode || file->device != claim->device)
+        if (writer->keep[i] < 0 || file->inode != inode || file->device != device)
             continue;
         ours = true;
-        for (unsigned tries = 0; tries < 100; tries++) {
+        for (unsigned tries = 0; tries < SETTLE_MS; tries++) {
             if (atomic_load(&file->state) == PORTUS_FILE_DONE || portus_link_dead(&writer->link))
                 break;
             poll(NULL, 0, 1);
         }
     }
-    portus_writer_reap(writer);
+    if (ours)
+        portus_writer_reap(writer);
     return ours;
 }
 
@@ -172,7 +169,7 @@ int portus_writer_engage(struct portus_writer *writer, const struct portus_claim
     }
     if (!claim->leaseless) {
         error = take_lease(writer, claim->fd);
-        if (error == -EAGAIN && settled(writer, claim))
+        if (error == -EAGAIN && portus_writer_settle(writer, claim->device, claim->inode))
             error = take_lease(writer, claim->fd);
         if (error != 0)
             goto close;

@@ -150,6 +150,14 @@ void portus_writer_pause(struct portus_writer *writer, uint64_t *since, uint32_t
 /* takeover.c: if the agent is gone, replays what is left. Returns whether it is gone. */
 bool portus_writer_check(struct portus_writer *writer);
 
+/*
+ * If this process has a copy of a description of that file, which the program has
+ * closed: waits until it is closed, too. False: there was none. For an opener who
+ * was let in the moment the lease went: the last copies may be open a little longer,
+ * and closing ours would drop the POSIX locks that this process has on the file.
+ */
+bool portus_writer_settle(struct portus_writer *writer, uint64_t device, uint64_t inode);
+
 /* Maps pages of the ring that the agent has populated; true when there is no more to do. */
 bool portus_writer_warm(struct portus_writer *writer);
 

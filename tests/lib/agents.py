@@ -18,7 +18,7 @@ def _read(pid, name):
 
 
 def pids(job):
-    """Process ids of this job's keeper and worker, the keeper (its parent) first."""
+    """Process ids of this job's agent: keeper and worker, and any that is just starting."""
     wanted = {b"PORTUS_JOB=" + job.encode(), b"--job=" + job.encode(), job.encode()}
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -27,12 +27,13 @@ def pids(job):
         words = _read(pid, "environ").split(b"\0") + _read(pid, "cmdline").split(b"\0")
         if wanted & set(words) and b") Z" not in _read(pid, "stat"):
             found.append(int(pid))
-    return sorted(found, key=lambda p: (_parent(p) in found, p))
+    return sorted(found)
 
 
-def _parent(pid):
-    stat = _read(pid, "stat")
-    return int(stat[stat.rindex(b")") + 1:].split()[1]) if stat else 0
+def _stat(pid, field):
+    """A number of /proc/PID/stat: 4 the parent, 6 the session."""
+    fields = _read(pid, "stat").rpartition(b")")[2].split()
+    return int(fields[field - 3]) if fields else 0
 
 
 def others(job):
@@ -45,12 +46,11 @@ def others(job):
     return found
 
 
-def keeper(job):
-    return next(iter(pids(job)), None)
-
-
-def worker(job):
-    return next(iter(pids(job)[1:]), None)
+def pair(job):
+    """(keeper, worker), each None while it is not there; the keeper leads a session."""
+    found = pids(job)
+    keeper = next((p for p in found if _stat(p, 6) == p), None)
+    return keeper, next((p for p in found if keeper and _stat(p, 4) == keeper), None)
 
 
 def held(job, directory):

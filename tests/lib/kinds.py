@@ -162,8 +162,10 @@ class Script(Test):
         self.prepare(options)
         if options.plain:
             raise Skip("runs with the shim only")
+        if not os.access(self.path, os.X_OK) and not self.path.endswith(".py"):
+            raise Failure(f"{self.path} is not built: make tests")
         env = program.environment(job, B=program.BUILD, PYTHONPATH=os.path.dirname(os.path.dirname(__file__)),
-                                  PORTUS_PYTHON=program.python(), PORTUS_TEST_DIR=directory)
+                                  PORTUS_PYTHON=program.python(), TEST_DIR=directory)
         argv = ["python3", self.path] if self.path.endswith(".py") else [self.path]
         outcome = program.run(argv, directory, env, self.timeout)
         if options.verbose:

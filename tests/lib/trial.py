@@ -10,7 +10,7 @@ import sys
 from . import agents, program, state, summary
 from . import writer as paper
 
-TOP = os.environ.get("PORTUS_TEST_DIR", os.getcwd())
+TOP = os.environ.get("TEST_DIR", os.getcwd())
 JOB = os.environ.get("PORTUS_JOB", f"test-{os.getpid()}")
 WRITER = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "writer.py")]
 _count = itertools.count()
@@ -25,7 +25,7 @@ def fresh(top=TOP):
 
 
 def fail(text, outcome=None):
-    print(f"FAILED: {text}" + (f"\n{outcome.tail()}" if outcome else ""), file=sys.stderr, flush=True)
+    print((outcome.tail(12) + "\n" if outcome else "") + f"FAILED: {text}", file=sys.stderr, flush=True)
     sys.exit(1)
 
 
@@ -88,7 +88,6 @@ def whole(ops, directory, what, outcome=None):
 
 def an_agent(seconds=10):
     """(keeper, worker) as soon as both are there."""
-    agents.until(lambda: len(agents.pids(JOB)) >= 2, seconds)
-    pids = agents.pids(JOB)
-    expect(len(pids) >= 2, f"no agent of keeper and worker: {pids}")
-    return pids[0], pids[1]
+    found = agents.until(lambda: None not in (p := agents.pair(JOB)) and p, seconds)
+    expect(found, f"no agent of keeper and worker: {agents.pids(JOB)}")
+    return found

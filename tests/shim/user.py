@@ -3,9 +3,15 @@
 # Right: captured as for root; each user has an agent of its own; neither touches the other's.
 # run: script root timeout=180
 import os
+import subprocess
 
 from lib import agents, program, state, summary, trial
 
+try:
+    subprocess.run([trial.test_program("deny")], cwd=trial.fresh(), user=65534, group=65534, extra_groups=[],
+                   stderr=subprocess.DEVNULL, check=False)
+except PermissionError:
+    trial.skip("an unprivileged user cannot reach the build directory")
 for name in ("write", "rename", "reader", "locks", "patch", "threads_files", "end", "attributes", "killed"):
     argv = [trial.test_program(name)]
     results = []

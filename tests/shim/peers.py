@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Strangers talk to the agent: garbage, other versions, descriptors that are none of its business,
+# silence, a crowd, another user.
+# Right: each loses its connection and nothing else happens: no descriptor is kept, the worker
+# lives, saves go on.
+# run: script timeout=90
+import os
+import re
+import socket
+import struct
+import subprocess
+import sys
+
+from lib import agents, program, trial
+
+MAGIC, HELLO, WELCOME, ENGAGE, OFF, STORE = 0x50545553, 1, 2, 3, 4, 64
+save = [trial.test_program("write")]
+
+
+def message(op, value=0, size=0, magic=MAGIC, version=1, length=32, flags=0, error=0):
+    return struct.pack("<IHHIIQIi", magic, version, op, length, value, size, flags, error)
+
+
+def address():
+    with open("/proc/net/unix", encoding="utf-8") as f:
+        names = re.findall(r"@(portus/\S+)", f.read())
+    inodes = {os.readlink(f"/proc/{p}/fd/{n}") for p in agents.pids(trial.JOB) for n in os.listdir(f"/proc/{p}/fd")}
+    with open("/proc/net/unix", encoding="utf-8") as f:
+        ours = [line.split()[-1] for line in f if any(f"socket:[{line.split()[6]}]" == i for i in inodes if len(line.split()) > 7)]
+    found = [n[1:] for n in ours if n[1:] in names]
+    trial.expect(found, "the agent listens nowhere")
+    return "\0" + found[0]
+
+
+def knock(where, *packets, fds=()):
+    """Sends; returns what came back, b"" for a hang-up, None for silence."""
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.settimeout(1)
+    try:
+        s.connect(where)
+        for p in packets:
+            socket.send_fds(s, [p], fds) if fds else s.send(p)
+        return s.recv(4096)
+    except (TimeoutError, socket.timeout):
+        return None
+    except OSError:
+        return b""
+    finally:
+        s.close()
+
+
+def descriptors():
+    return {p: len(os.listdir(f"/proc/{p}/fd")) for p in agents.pids(trial.JOB)}
+
+
+holder = program.start([sys.executable, "-c", """
+import os, sys
+fd = os.open("held.ckpt", os.O_CREAT | os.O_WRONLY, 0o644)
+os.write(fd, bytes(4 << 20)); print("x", flush=True); sys.stdin.read(1); os.write(fd, bytes(4 << 20)); os.close(fd)
+"""], d := trial.fresh(), program.environment(trial.JOB, "all"), stdin=subprocess.PIPE)
+trial.until_line(holder, "x")
+keeper, worker = trial.an_agent()
+where = address()
+before = descriptors()
+files = [os.open("/dev/null", os.O_RDWR), os.open("/etc/passwd", os.O_RDONLY), os.open(d, os.O_RDONLY)]
+for packets in ([b""], [b"x"], [b"GET / HTTP/1.0\r\n\r\n"], [bytes(32)], [b"\xff" * 4096], [message(HELLO, 1, magic=7)],
+                [message(HELLO, 1, version=99)], [message(HELLO, 1, length=31)], [message(HELLO, 77)], [message(STORE)],
+                [message(WELCOME)], [message(ENGAGE, 0)], [message(OFF)], [message(HELLO, 1), message(HELLO, 1)],
+                [message(HELLO, 1), message(ENGAGE, 5)], [message(HELLO, 1), message(ENGAGE, 0xffffffff)],
+                [message(HELLO, 2), message(99)], [message(HELLO, 1, 1 << 63)], [message(HELLO, 2)[:17]]):
+    knock(where, *packets)
+    for fd in files:
+        knock(where, *packets, fds=[fd])
+        knock(where, *packets, fds=[fd] * 9)
+crowd = []
+for _ in range(400):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.setblocking(False)
+    try:
+        s.connect(where)
+    except OSError:
+        pass
+    crowd.append(s)
+for s in crowd:
+    s.close()
+if os.geteuid() == 0 and (pid := os.fork()) == 0:
+    os.setgroups([])
+    os.setresuid(65534, 65534, 65534)
+    os._exit(1 if knock(where, message(HELLO, 2)) else 0)
+elif os.geteuid() == 0:
+    trial.expect(os.waitpid(pid, 0)[1] == 0, "another user was let in")
+trial.expect(agents.until(lambda: descriptors() == before, 5), f"descriptors {descriptors()}, before {before}")
+trial.expect(agents.pair(trial.JOB) == (keeper, worker), "the worker did not live through it")
+holder.stdin.write(b"x")
+out = program.finish(holder, 30)
+trial.expect(out.status == 0 and os.path.getsize(d + "/held.ckpt") == 8 << 20, "the save in between: " + out.how(), out)
+trial.compared(save, "a save afterwards", captures=1)

@@ -2,6 +2,7 @@
 #
 #   make            the shim, the agent, portusctl: into build/
 #   make check      all tests              (scripts/check installs what they need first)
+#   make check-sanitize   the agent and unit tests under ASan, UBSan, TSan
 #   make bench      the measured table     (ratios of one run)
 #   make install    DESTDIR= PREFIX=/usr/local
 #   make dist       a source archive
@@ -43,7 +44,7 @@ ifeq ($(SANITIZE),)
 PROGRAMS += $(B)/libportus_shim.so
 endif
 
-.PHONY: all man tests check check-unit bench install dist clean format tidy
+.PHONY: all man tests check check-sanitize check-unit bench install dist clean format tidy
 .DELETE_ON_ERROR:
 all: $(PROGRAMS) $(B)/portus-run
 
@@ -97,6 +98,10 @@ tests: all $(UNIT) $(SHIMTEST)
 
 check: tests $(MAN)
 	B=$(B) python3 tests/run
+
+# The agent and the unit tests under ASan and UBSan, then under TSan.
+check-sanitize: tests
+	B=$(B) sh tests/sanitize
 
 check-unit: $(UNIT)
 	@set -e; for t in $(UNIT); do $$t; done

@@ -164,9 +164,11 @@ class Script(Test):
             raise Skip("runs with the shim only")
         if not os.access(self.path, os.X_OK) and not self.path.endswith(".py"):
             raise Failure(f"{self.path} is not built: make tests")
-        env = program.environment(job, B=program.BUILD, PYTHONPATH=os.path.dirname(os.path.dirname(__file__)),
-                                  PORTUS_PYTHON=program.python(), TEST_DIR=directory)
-        argv = ["python3", self.path] if self.path.endswith(".py") else [self.path]
+        env, argv = program.environment(job, B=program.BUILD, TEST_DIR=directory), [self.path]
+        if self.path.endswith(".py"):
+            tests = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+            env.update(PYTHONPATH=tests, PORTUS_PYTHON=program.python())
+            argv = ["python3", self.path]
         outcome = program.run(argv, directory, env, self.timeout)
         if options.verbose:
             print(outcome.tail(200))

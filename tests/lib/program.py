@@ -59,6 +59,8 @@ def environment(job, mode=None, **more):
                HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", PORTUS_JOB=job)
     if MODES.get(mode) is not None:
         env.update(LD_PRELOAD=SHIM, PORTUS_SUMMARY="1", **MODES[mode])
+        if os.environ.get("AGENT"):  # another build of it: tests/sanitize
+            env["PORTUS_AGENT"] = os.environ["AGENT"]
     env.update({k: str(v) for k, v in more.items()})
     return env
 

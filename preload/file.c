@@ -2,19 +2,14 @@
 /*
  * file.c -- a file that the program writes and that is, or may become, captured
  *
- * The kernel's descriptor stays the truth about where it stands: a captured write
- * moves its offset by lseek, so dup, fork and stdio see what they expect. What lags
- * behind is size and contents, so each call that would see them is answered or
- * waits. Blocks are reserved before a write is captured, so that a full disk is
- * found by the write that does not fit, not by the drain.
+ * The table of files, and all that happens to one but its writes (capture.c): what
+ * lags behind in the kernel is size and contents, so each call that would see them is
+ * answered or waits.
  */
 #include "file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/falloc.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -22,31 +17,19 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "policy.h"
+#include "file_private.h"
 #include "real.h"
 #include "shim.h"
 #include "summary.h"
 
-#define FILES 4096
-#define PIECE (1ul << 20)
-#define WRITE_MAX 0x7ffff000ul /* what the kernel takes at most in one write(2) */
-#define STEP_FIRST (32ull << 20)
-#define STEP_LAST (512ull << 20)
-#define BLOCK 4096ull
-
 _Atomic uint16_t fdtab[FDTAB_SIZE];
 
-static struct file files[FILES];
+struct file files[FILES];
 static struct portus_lock table; /* of allocation */
 
 struct file *files_at(unsigned index)
 {
     return index < FILES ? &files[index] : NULL;
-}
-
-static struct portus_file *shared(const struct file *file)
-{
-    return &shim.writer.link.control->file[file->number];
 }
 
 static int identity(int fd, struct statx *status)
@@ -97,7 +80,7 @@ void file_duplicate(int fd, int other)
     portus_unlock(&table);
 }
 
-static int release_locked(struct file *file)
+int file_release_locked(struct file *file)
 {
     int error;
 
@@ -109,21 +92,22 @@ static int release_locked(struct file *file)
     return error;
 }
 
-/*
- * Whether fd still is the file that was engaged; with the lock held. If not, it was
- * closed and opened again without our seeing it.
- */
-static bool same(struct file *file, int fd)
+static bool is(const struct file *file, int fd)
 {
     struct statx status;
 
-    if (identity(fd, &status) == 0 && status.stx_ino == file->inode &&
-        device_of(&status) == file->device)
+    return identity(fd, &status) == 0 && status.stx_ino == file->inode &&
+           device_of(&status) == file->device;
+}
+
+bool file_same(struct file *file, int fd)
+{
+    if (is(file, fd))
         return true;
     log_debug("descriptor %d is another file now", fd);
     atomic_store(&fdtab[fd], 0);
     if (atomic_fetch_sub(&file->fds, 1) == 1) {
-        release_locked(file);
+        file_release_locked(file);
         atomic_store(&file->state, FILE_FREE);
     }
     return false;
@@ -136,7 +120,7 @@ static bool enter(struct file *file, int fd, struct guard *guard)
         return false;
     *guard = shim_guard();
     portus_lock(&file->lock);
-    if (fdtab_file(fd) == file && atomic_load(&file->state) == FILE_ENGAGED && same(file, fd))
+    if (fdtab_file(fd) == file && atomic_load(&file->state) == FILE_ENGAGED && file_same(file, fd))
         return true;
     portus_unlock(&file->lock);
     shim_unguard(guard);
@@ -147,342 +131,6 @@ static void leave(struct file *file, const struct guard *guard)
 {
     portus_unlock(&file->lock);
     shim_unguard(guard);
-}
-
-static int try_reserve(int fd, uint64_t start, uint64_t length)
-{
-    long error;
-
-    do
-        error = syscall(SYS_fallocate, fd, FALLOC_FL_KEEP_SIZE, start, length);
-    while (error < 0 && errno == EINTR);
-    return error < 0 ? -errno : 0;
-}
-
-/* Reserves blocks for a write, a step ahead where writes follow each other. */
-static int reserve(struct file *file, int fd, uint64_t offset, uint64_t length)
-{
-    struct portus_file *entry = shared(file);
-    uint64_t end = offset + length, start, step;
-    int error;
-
-    if (atomic_load(&entry->leaseless)) /* shared: what they reserve, they say at close */
-        return 0;
-    if (offset >= file->reserved_from && end <= file->reserved_to)
-        return 0;
-    if (offset >= file->reserved_from && offset <= file->reserved_to) {
-        start = file->reserved_to;
-        step = end - start;
-        if (!file->exact && step < file->reserve_step)
-            step = file->reserve_step;
-    } else {
-        start = offset / BLOCK * BLOCK;
-        step = end - start;
-        file->reserved_from = start;
-        file->reserved_to = start;
-    }
-    error = try_reserve(fd, start, step);
-    if (error != 0 && step > end - start) {
-        step = end - start;
-        error = try_reserve(fd, start, step);
-    }
-    /* Also after a failure: part of it may be reserved, and is trimmed at the end. */
-    if (!file->exact && start + step > atomic_load(&entry->reserved_end))
-        atomic_store(&entry->reserved_end, start + step);
-    if (error != 0)
-        return error;
-    file->reserved_to = start + step;
-    if (file->reserve_step < STEP_LAST)
-        file->reserve_step *= 2;
-    return 0;
-}
-
-/* Copies the vectors' part [skip, skip + length) into part. Returns how many vectors. */
-static int slice(const struct iovec *vector, int count, size_t skip, size_t length,
-                 struct iovec *part)
-{
-    int parts = 0;
-
-    for (int i = 0; i < count && length > 0 && parts < IOV_MAX; i++) {
-        if (skip >= vector[i].iov_len) {
-            skip -= vector[i].iov_len;
-            continue;
-        }
-        size_t here = vector[i].iov_len - skip;
-        if (here > length)
-            here = length;
-        part[parts++] = (struct iovec){(char *)vector[i].iov_base + skip, here};
-        length -= here;
-        skip = 0;
-    }
-    return parts;
-}
-
-/* Writes [done, total) plainly, in pieces; what write(2) would return for the whole. */
-static ssize_t write_plain(int fd, const struct iovec *vector, int count, size_t done, size_t total,
-                           off_t offset, bool current)
-{
-    struct iovec part[IOV_MAX];
-
-    while (done < total) {
-        size_t piece = total - done < PIECE ? total - done : PIECE;
-        int parts = slice(vector, count, done, piece, part);
-        ssize_t written = current ? real_writev(fd, part, parts)
-                                  : real_pwritev(fd, part, parts, offset + (off_t)done);
-        if (written < 0)
-            return done > 0 ? (ssize_t)done : -1;
-        done += (size_t)written;
-        if ((size_t)written < piece)
-            break;
-    }
-    return (ssize_t)done;
-}
-
-static void raise_size(struct portus_file *entry, uint64_t end)
-{
-    uint64_t size = atomic_load(&entry->size);
-
-    while (size < end && !atomic_compare_exchange_weak(&entry->size, &size, end))
-        ;
-}
-
-/* What this thread wrote last, and what it has copied ahead. Not on the stack: 64 KiB. */
-static __thread struct file *latest __attribute__((tls_model("initial-exec")));
-static __thread struct portus_ahead *ahead __attribute__((tls_model("initial-exec")));
-static struct portus_ahead aheads[8];
-static _Atomic uint32_t aheads_busy;
-
-bool file_ahead_begin(const void *data, size_t length, size_t header, uint32_t *crc)
-{
-    struct file *file = latest;
-    struct guard guard;
-    bool held = false;
-
-    if (file == NULL || ahead != NULL || atomic_load(&file->state) != FILE_ENGAGED || !shim_own())
-        return false;
-    guard = shim_guard();
-    for (uint32_t i = 0; i < sizeof(aheads) / sizeof(aheads[0]) && ahead == NULL; i++)
-        if (!(atomic_fetch_or(&aheads_busy, 1u << i) & 1u << i))
-            ahead = &aheads[i];
-    if (ahead == NULL)
-        goto unguard;
-    portus_lock(&file->lock);
-    if (atomic_load(&file->state) == FILE_ENGAGED)
-        held = portus_writer_copy_ahead(&shim.writer, ahead, data, length,
-                                        atomic_load(&shared(file)->size) + header);
-    portus_unlock(&file->lock);
-    if (held)
-        *crc = ahead->crc;
-    else
-        file_ahead_end();
-unguard:
-    shim_unguard(&guard);
-    return held;
-}
-
-void file_ahead_end(void)
-{
-    uint32_t number = (uint32_t)(ahead - aheads);
-
-    if (atomic_load(&shim.connected))
-        portus_writer_drop_ahead(&shim.writer, ahead);
-    ahead = NULL;
-    atomic_fetch_and(&aheads_busy, ~(1u << number));
-}
-
-static size_t append(struct file *file, const void *data, size_t length, uint64_t offset,
-                     uint64_t *waited)
-{
-    if (ahead != NULL && ahead->data == data && ahead->length == length)
-        return portus_writer_append_ahead(&shim.writer, file->number, ahead, offset, waited);
-    return portus_writer_append(&shim.writer, file->number, data, length, offset, waited);
-}
-
-/* A captured write; with the lock held. True as in file_write. */
-static bool capture(struct file *file, int fd, const struct iovec *vector, int count, off_t offset,
-                    size_t total, ssize_t *result)
-{
-    struct portus_file *entry = shared(file);
-    bool current = offset == FILE_CURRENT;
-    uint64_t began = portus_now(), waited = 0;
-    size_t done = 0;
-    int error;
-
-    if (total == 0 || offset < FILE_CURRENT)
-        return false;
-    if (current)
-        offset = syscall(SYS_lseek, fd, 0, SEEK_CUR);
-    error = -(int)(atomic_load(&entry->error) & ~PORTUS_ERROR_REPORTED);
-    if (atomic_load(&entry->last) & PORTUS_STOPPED) {
-        if (release_locked(file) == 0)
-            return false;
-        error = error == 0 ? -EIO : error;
-    }
-    if (error != 0) {
-        release_locked(file);
-        errno = -error;
-        *result = -1;
-        return true;
-    }
-    if (offset < 0 || total > (uint64_t)(INT64_MAX - offset) - PORTUS_CHUNK ||
-        reserve(file, fd, (uint64_t)offset, total) != 0) {
-        release_locked(file); /* then the kernel says what is wrong, at the right byte */
-        *result = write_plain(fd, vector, count, 0, total, offset, current);
-        return true;
-    }
-    for (int i = 0; i < count && done < total; i++) {
-        size_t length = vector[i].iov_len < total - done ? vector[i].iov_len : total - done;
-        size_t taken = append(file, vector[i].iov_base, length, (uint64_t)offset + done, &waited);
-        done += taken;
-        if (taken < length)
-            break;
-    }
-    raise_size(entry, (uint64_t)offset + done);
-    if (current)
-        syscall(SYS_lseek, fd, offset + (off_t)done, SEEK_SET);
-    if (done < total) {
-        error = release_locked(file);
-        if (error != 0) {
-            errno = -error;
-            *result = -1;
-            return true;
-        }
-        *result = write_plain(fd, vector, count, done, total, offset, current);
-    } else {
-        *result = (ssize_t)done;
-    }
-    summary_captured(done, portus_now() - began);
-    return true;
-}
-
-/* Engages a candidate if policy says so; with the lock held. False: fail the write. */
-static bool consider(struct file *file, int fd, size_t total)
-{
-    char path[PATH_MAX];
-    struct portus_claim claim = {.fd = fd};
-    struct portus_writer *writer;
-    const char *why = NULL;
-    enum verdict verdict;
-    int number;
-
-    verdict = policy_judge(file, fd, total, &claim, path, sizeof(path));
-    if (verdict == VERDICT_NOT_YET || verdict == VERDICT_NOT_OURS)
-        return true;
-    if (verdict == VERDICT_SAMPLE) {
-        file->sampled = true;
-        atomic_store(&file->state, FILE_PLAIN);
-        return true;
-    }
-    if (verdict == VERDICT_CAPTURE && shim.env.mode == PORTUS_REPORT) {
-        summary_would();
-        atomic_store(&file->state, FILE_PLAIN);
-        return true;
-    }
-    if (verdict == VERDICT_CAPTURE) {
-        writer = shim_writer(&why);
-        if (writer == NULL) {
-            verdict = VERDICT_AGENT;
-        } else {
-            number = portus_writer_engage(writer, &claim);
-            if (number >= 0) {
-                file->number = (unsigned)number;
-                file->device = claim.device;
-                file->inode = claim.inode;
-                atomic_store(&file->state, FILE_ENGAGED);
-                summary_captured_file();
-                policy_announce(writer, path, fd);
-                shim_watch();
-                return true;
-            }
-            verdict = policy_verdict(number);
-        }
-    }
-    /* Not captured, so not in the log: what is must come first. */
-    shim_barrier();
-    atomic_store(&file->state, FILE_PLAIN);
-    return !policy_refuse(file, verdict, path, why);
-}
-
-static void note_head(struct file *file, const struct iovec *vector, int count, off_t offset)
-{
-    size_t length;
-
-    if (file->head_length > 0 || count < 1 || (offset != FILE_CURRENT && offset != 0))
-        return;
-    length = vector[0].iov_len < FILE_HEAD ? vector[0].iov_len : FILE_HEAD;
-    if (length == 0 || vector[0].iov_base == NULL)
-        return;
-    /* By the kernel: the program's pointer may be wrong. */
-    struct iovec local = {file->head, length}, remote = {vector[0].iov_base, length};
-    if (syscall(SYS_process_vm_readv, getpid(), &local, 1ul, &remote, 1ul, 0ul) == (long)length)
-        file->head_length = (uint8_t)length;
-}
-
-bool file_write(struct file *file, int fd, const struct iovec *vector, int count, off_t offset,
-                ssize_t *result)
-{
-    uint32_t state = atomic_load(&file->state);
-    struct portus_control *control;
-    struct guard guard;
-    size_t total = 0;
-    bool done = false;
-    uint64_t began;
-
-    if ((state == FILE_PLAIN && !file->sampled) || state == FILE_FREE || count <= 0 ||
-        count > IOV_MAX)
-        return false;
-    for (int i = 0; i < count; i++) {
-        if (vector[i].iov_len > (size_t)SSIZE_MAX - total)
-            return false;
-        total += vector[i].iov_len;
-    }
-    if (total > WRITE_MAX)
-        total = WRITE_MAX;
-    if (state == FILE_CANDIDATE) {
-        control = shim_control();
-        if (total < shim.env.min_write && (control == NULL || atomic_load(&control->live) == 0)) {
-            if (file->head_length == 0 && shim_own())
-                note_head(file, vector, count, offset);
-            return false;
-        }
-    }
-    if (!shim_own())
-        return false;
-
-    guard = shim_guard();
-    portus_lock(&file->lock);
-    if (fdtab_file(fd) != file)
-        goto unlock;
-    if (atomic_load(&file->state) == FILE_CANDIDATE) {
-        note_head(file, vector, count, offset);
-        if (!consider(file, fd, total)) {
-            errno = ENOTSUP;
-            *result = -1;
-            done = true;
-            goto unlock;
-        }
-    }
-    if (atomic_load(&file->state) == FILE_ENGAGED) {
-        latest = file;
-        if (same(file, fd))
-            done = capture(file, fd, vector, count, offset, total, result);
-    } else if (file->sampled) {
-        began = portus_now();
-        *result = offset == FILE_CURRENT ? real_writev(fd, vector, count)
-                                         : real_pwritev(fd, vector, count, offset);
-        if (*result > 0)
-            summary_plain((uint64_t)*result, portus_now() - began);
-        done = true;
-    } else if (total > PIECE && policy_pieces(fd)) {
-        *result = write_plain(fd, vector, count, 0, total, offset, offset == FILE_CURRENT);
-        done = true;
-    }
-unlock:
-    if (done && *result < 0)
-        guard.error = errno;
-    portus_unlock(&file->lock);
-    shim_unguard(&guard);
-    return done;
 }
 
 int file_drain(struct file *file, int fd)
@@ -506,7 +154,7 @@ int file_release(struct file *file, int fd)
         atomic_store(&file->state, FILE_PLAIN);
     if (!enter(file, fd, &guard))
         return 0;
-    error = release_locked(file);
+    error = file_release_locked(file);
     leave(file, &guard);
     return -error;
 }
@@ -522,9 +170,9 @@ int file_reserved_by_program(struct file *file, int fd)
         return 0;
     error = portus_writer_drain(&shim.writer, file->number);
     if (error == 0 && identity(fd, &status) == 0 &&
-        atomic_load(&shared(file)->reserved_end) > status.stx_size)
+        atomic_load(&file_shared(file)->reserved_end) > status.stx_size)
         real_ftruncate(fd, (off_t)status.stx_size);
-    atomic_store(&shared(file)->reserved_end, 0);
+    atomic_store(&file_shared(file)->reserved_end, 0);
     file->reserved_from = file->reserved_to = 0;
     leave(file, &guard);
     return -error;
@@ -538,8 +186,8 @@ bool file_size(struct file *file, int fd, off_t *size)
 
     if (!enter(file, fd, &guard))
         return false;
-    *size = (off_t)atomic_load(&shared(file)->size);
-    live = atomic_load(&shared(file)->state) < PORTUS_FILE_TRIMMED;
+    *size = (off_t)atomic_load(&file_shared(file)->size);
+    live = atomic_load(&file_shared(file)->state) < PORTUS_FILE_TRIMMED;
     leave(file, &guard);
     return live;
 }
@@ -552,7 +200,7 @@ void file_resized(struct file *file, int fd)
     if (!enter(file, fd, &guard))
         return;
     if (identity(fd, &status) == 0)
-        atomic_store(&shared(file)->size, status.stx_size);
+        atomic_store(&file_shared(file)->size, status.stx_size);
     file->reserved_from = file->reserved_to = 0; /* what lay beyond may be gone */
     leave(file, &guard);
 }
@@ -564,17 +212,19 @@ static int close_last(struct file *file, int fd)
     struct portus_file *entry;
 
     portus_lock(&file->lock);
-    if (atomic_load(&file->state) != FILE_ENGAGED || !same(file, fd))
+    if (atomic_load(&file->state) != FILE_ENGAGED)
         goto free;
-    entry = shared(file);
+    entry = file_shared(file);
     atomic_store(&entry->closed, 1);
     if (how == PORTUS_CLOSE_CAPTURED && atomic_load(&entry->leaseless) && shim.env.shared == 1)
         how = PORTUS_CLOSE_DRAINED;
+    if (!is(file, fd)) /* it was closed long ago, behind our back */
+        how = PORTUS_CLOSE_CAPTURED;
     if (how == PORTUS_CLOSE_CAPTURED) {
-        portus_writer_leave(&shim.writer, file->number);
         error = -(int)(atomic_load(&entry->error) & ~PORTUS_ERROR_REPORTED);
+        portus_writer_leave(&shim.writer, file->number);
     } else {
-        error = release_locked(file);
+        error = file_release_locked(file);
         if (error == 0 && how == PORTUS_CLOSE_DURABLE && real_fsync(fd) < 0)
             error = -errno;
     }
@@ -640,7 +290,7 @@ void files_release(bool closed_too)
         if (atomic_load(&files[i].state) != FILE_ENGAGED)
             continue;
         portus_lock(&files[i].lock);
-        release_locked(&files[i]);
+        file_release_locked(&files[i]);
         portus_unlock(&files[i].lock);
     }
     if (!closed_too)
@@ -675,71 +325,4 @@ void files_forget(void)
         if (atomic_load(&files[i].state) != FILE_FREE)
             atomic_store(&files[i].state, FILE_PLAIN);
     }
-}
-
-/* The entry of a file of this job that is in one of the states from first to last. */
-static struct portus_file *find(uint64_t device, uint64_t inode, uint32_t first, uint32_t last)
-{
-    struct portus_control *control = shim_control();
-
-    if (control == NULL)
-        return NULL;
-    for (unsigned i = 0; i < PORTUS_FILES; i++) {
-        struct portus_file *entry = &control->file[i];
-        uint32_t state = atomic_load(&entry->state);
-        if (state >= first && state <= last && entry->inode == inode && entry->device == device)
-            return entry;
-    }
-    return NULL;
-}
-
-static struct portus_file *find_live(uint64_t device, uint64_t inode)
-{
-    struct portus_control *control = shim_control();
-
-    if (control == NULL || atomic_load(&control->live) == 0)
-        return NULL;
-    return find(device, inode, PORTUS_FILE_CLAIMED, PORTUS_FILE_TRIMMED);
-}
-
-bool live_known(uint64_t device, uint64_t inode)
-{
-    return find(device, inode, PORTUS_FILE_CLAIMED, PORTUS_FILE_DONE) != NULL;
-}
-
-enum live_answer live_size(uint64_t device, uint64_t inode, off_t *size)
-{
-    struct portus_file *entry = find_live(device, inode);
-
-    if (entry == NULL)
-        return LIVE_NOT;
-    *size = (off_t)atomic_load(&entry->size);
-    return atomic_load(&entry->state) < PORTUS_FILE_TRIMMED ? LIVE_SIZE : LIVE_SETTLING;
-}
-
-void live_release(uint64_t device, uint64_t inode)
-{
-    struct portus_file *entry = find_live(device, inode);
-    struct guard guard;
-    uint64_t since = 0;
-    uint32_t beat = 0;
-
-    if (entry == NULL || !shim_own())
-        return;
-    guard = shim_guard();
-    for (unsigned i = 0; i < FILES; i++) {
-        if (atomic_load(&files[i].state) != FILE_ENGAGED)
-            continue;
-        portus_lock(&files[i].lock);
-        if (files[i].inode == inode && files[i].device == device)
-            release_locked(&files[i]);
-        portus_unlock(&files[i].lock);
-    }
-    /* What is left is closed, or another process's. */
-    if (atomic_load(&shim.connected) && atomic_load(&entry->owner) == shim.writer.link.session + 1)
-        while (find_live(device, inode) == entry && !atomic_load(&shim.writer.gone))
-            portus_writer_pause(&shim.writer, &since, &beat);
-    else
-        shim_barrier();
-    shim_unguard(&guard);
 }

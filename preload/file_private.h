@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * file_private.h -- what file.c, capture.c and live.c share; nobody else includes it
+ */
+#ifndef PORTUS_PRELOAD_FILE_PRIVATE_H
+#define PORTUS_PRELOAD_FILE_PRIVATE_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "file.h"
+#include "shim.h"
+
+#define FILES 4096
+#define STEP_FIRST (32ull << 20) /* bytes reserved ahead, at first */
+
+extern struct file files[FILES];
+
+/* The engaged file's entry in the control segment. */
+static inline struct portus_file *file_shared(const struct file *file)
+{
+    return &shim.writer.link.control->file[file->number];
+}
+
+/* With the file's lock held: */
+
+/* Releases it if it is engaged, and waits. 0 or a negative errno. */
+int file_release_locked(struct file *file);
+
+/*
+ * Whether fd still is the file that was engaged. If not, it was closed and opened
+ * again without our seeing it, and is forgotten.
+ */
+bool file_same(struct file *file, int fd);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * live.c -- files of this job that are live, by device and inode
+ *
+ * For calls that go by a path, or by a descriptor that the table does not know.
+ */
+#include "file.h"
+#include "file_private.h"
+#include "shim.h"
+
+/* The entry of a file of this job that is in one of the states from first to last. */
+static struct portus_file *find(uint64_t device, uint64_t inode, uint32_t first, uint32_t last)
+{
+    struct portus_control *control = shim_control();
+
+    if (control == NULL)
+        return NULL;
+    for (unsigned i = 0; i < PORTUS_FILES; i++) {
+        struct portus_file *entry = &control->file[i];
+        uint32_t state = atomic_load(&entry->state);
+        if (state >= first && state <= last && entry->inode == inode && entry->device == device)
+            return entry;
+    }
+    return NULL;
+}
+
+static struct portus_file *find_live(uint64_t device, uint64_t inode)
+{
+    struct portus_control *control = shim_control();
+
+    if (control == NULL || atomic_load(&control->live) == 0)
+        return NULL;
+    return find(device, inode, PORTUS_FILE_CLAIMED, PORTUS_FILE_TRIMMED);
+}
+
+bool live_known(uint64_t device, uint64_t inode)
+{
+    return find(device, inode, PORTUS_FILE_CLAIMED, PORTUS_FILE_DONE) != NULL;
+}
+
+enum live_answer live_size(uint64_t device, uint64_t inode, off_t *size)
+{
+    struct portus_file *entry = find_live(device, inode);
+
+    if (entry == NULL)
+        return LIVE_NOT;
+    *size = (off_t)atomic_load(&entry->size);
+    return atomic_load(&entry->state) < PORTUS_FILE_TRIMMED ? LIVE_SIZE : LIVE_SETTLING;
+}
+
+void live_release(uint64_t device, uint64_t inode)
+{
+    struct portus_file *entry = find_live(device, inode);
+    struct guard guard;
+    uint64_t since = 0;
+    uint32_t beat = 0;
+
+    if (entry == NULL || !shim_own())
+        return;
+    guard = shim_guard();
+    for (unsigned i = 0; i < FILES; i++) {
+        if (atomic_load(&files[i].state) != FILE_ENGAGED)
+            continue;
+        portus_lock(&files[i].lock);
+        if (files[i].inode == inode && files[i].device == device)
+            file_release_locked(&files[i]);
+        portus_unlock(&files[i].lock);
+    }
+    /* What is left is closed, or another process's. */
+    if (atomic_load(&shim.connected) && atomic_load(&entry->owner) == shim.writer.link.session + 1)
+        while (find_live(device, inode) == entry && !atomic_load(&shim.writer.gone))
+            portus_writer_pause(&shim.writer, &since, &beat);
+    else
+        shim_barrier();
+    shim_unguard(&guard);
+}

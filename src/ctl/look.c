@@ -22,6 +22,34 @@
 /* The same for words that are not declared atomic. */
 #define ONCE(word) __atomic_load_n(&(word), __ATOMIC_RELAXED)
 
+/* Agents of this user that go by another name: of a job, or of another cgroup. */
+static unsigned count_others(void)
+{
+    char line[256], prefix[64];
+    unsigned count = 0;
+    FILE *file = fopen("/proc/net/unix", "re");
+
+    if (file == NULL)
+        return 0;
+    snprintf(prefix, sizeof(prefix), " @portus/1/%u/", (unsigned)geteuid());
+    /* A listening socket's line has the flag that it accepts: __SO_ACCEPTCON, 00010000. */
+    while (fgets(line, sizeof(line), file) != NULL)
+        count += strstr(line, prefix) != NULL && strstr(line, " 00010000 ") != NULL;
+    fclose(file);
+    return count;
+}
+
+static int none(const char *command)
+{
+    unsigned others = count_others();
+
+    if (others > 0)
+        complain("%s: %u of your agents run%s for another job or cgroup: use --job, or ask from "
+                 "inside it",
+                 command, others, others == 1 ? "s" : "");
+    return LOOK_NO_AGENT;
+}
+
 int look_open(struct portus_link *link, const char *job, const char *command)
 {
     struct portus_link_options options = {.role = PORTUS_ROLE_LOOK, .job = job};
@@ -41,7 +69,7 @@ int look_open(struct portus_link *link, const char *job, const char *command)
     if (error == 0)
         return 0;
     if (error == -ECONNREFUSED)
-        return ended ? LOOK_ENDED : LOOK_NO_AGENT;
+        return ended ? LOOK_ENDED : none(command);
     if (error == -EPROTO)
         complain("%s: an agent runs, but not of this version (%s): use the portusctl beside it",
                  command, PORTUS_VERSION);
@@ -94,7 +122,7 @@ static void copy_file(struct view_file *out, struct portus_file *file, uint64_t 
 
     out->closed = LOAD(file->closed) != 0;
     out->leaseless = LOAD(file->leaseless) != 0;
-    out->error = LOAD(file->error);
+    out->error = LOAD(file->error) & ~PORTUS_ERROR_REPORTED;
     out->device = ONCE(file->device);
     out->inode = ONCE(file->inode);
     out->directory = ONCE(file->directory);

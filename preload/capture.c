@@ -10,18 +10,22 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/falloc.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "client/records.h"
 #include "file.h"
 #include "file_private.h"
 #include "policy.h"
 #include "real.h"
 #include "shim.h"
 #include "summary.h"
+#include "versions.h"
 
 #define PIECE (1ul << 20)
+#define PARTS 64
 #define WRITE_MAX 0x7ffff000ul /* what the kernel takes at most in one write(2) */
 #define STEP_LAST (512ull << 20)
 #define BLOCK 4096ull
@@ -74,24 +78,29 @@ static int reserve(struct file *file, int fd, uint64_t offset, uint64_t length)
     return 0;
 }
 
-/* Copies the vectors' part [skip, skip + length) into part. Returns how many vectors. */
-static int slice(const struct iovec *vector, int count, size_t skip, size_t length,
+/*
+ * Copies the vectors' part [skip, skip + *length) into part, *length being made smaller
+ * if it takes more than PARTS. Returns how many vectors.
+ */
+static int slice(const struct iovec *vector, int count, size_t skip, size_t *length,
                  struct iovec *part)
 {
+    size_t left = *length;
     int parts = 0;
 
-    for (int i = 0; i < count && length > 0 && parts < IOV_MAX; i++) {
+    for (int i = 0; i < count && left > 0 && parts < PARTS; i++) {
         if (skip >= vector[i].iov_len) {
             skip -= vector[i].iov_len;
             continue;
         }
         size_t here = vector[i].iov_len - skip;
-        if (here > length)
-            here = length;
+        if (here > left)
+            here = left;
         part[parts++] = (struct iovec){(char *)vector[i].iov_base + skip, here};
-        length -= here;
+        left -= here;
         skip = 0;
     }
+    *length -= left;
     return parts;
 }
 
@@ -99,15 +108,21 @@ static int slice(const struct iovec *vector, int count, size_t skip, size_t leng
 static ssize_t write_plain(int fd, const struct iovec *vector, int count, size_t done, size_t total,
                            off_t offset, bool current)
 {
-    struct iovec part[IOV_MAX];
+    struct iovec part[PARTS];
+
+    int saved = errno;
 
     while (done < total) {
         size_t piece = total - done < PIECE ? total - done : PIECE;
-        int parts = slice(vector, count, done, piece, part);
+        int parts = slice(vector, count, done, &piece, part);
         ssize_t written = current ? real_writev(fd, part, parts)
                                   : real_pwritev(fd, part, parts, offset + (off_t)done);
-        if (written < 0)
-            return done > 0 ? (ssize_t)done : -1;
+        if (written < 0 && done == 0)
+            return -1;
+        if (written < 0) {
+            errno = saved; /* the write was short, no more */
+            break;
+        }
         done += (size_t)written;
         if ((size_t)written < piece)
             break;
@@ -191,9 +206,10 @@ static bool capture(struct file *file, int fd, const struct iovec *vector, int c
         offset = syscall(SYS_lseek, fd, 0, SEEK_CUR);
     error = -(int)(atomic_load(&entry->error) & ~PORTUS_ERROR_REPORTED);
     if (atomic_load(&entry->last) & PORTUS_STOPPED) {
-        if (file_release_locked(file) == 0)
+        int released = file_release_locked(file);
+        if (released == 0)
             return false;
-        error = error == 0 ? -EIO : error;
+        error = error == 0 ? released : error;
     }
     if (error != 0) {
         file_release_locked(file);
@@ -232,7 +248,7 @@ static bool capture(struct file *file, int fd, const struct iovec *vector, int c
     return true;
 }
 
-/* Engages a candidate if policy says so; with the lock held. False: fail the write. */
+/* Engages a candidate if policy says so; with the lock held. False: fail, errno says why. */
 static bool consider(struct file *file, int fd, size_t total)
 {
     char path[PATH_MAX];
@@ -240,7 +256,7 @@ static bool consider(struct file *file, int fd, size_t total)
     struct portus_writer *writer;
     const char *why = NULL;
     enum verdict verdict;
-    int number;
+    int number, error;
 
     verdict = policy_judge(file, fd, total, &claim, path, sizeof(path));
     if (verdict == VERDICT_NOT_YET || verdict == VERDICT_NOT_OURS)
@@ -275,8 +291,15 @@ static bool consider(struct file *file, int fd, size_t total)
         }
     }
     /* Not captured, so not in the log: what is must come first. */
-    shim_barrier();
+    error = -shim_barrier();
     atomic_store(&file->state, FILE_PLAIN);
+    if (error != 0) {
+        errno = error;
+        return false;
+    }
+    if (verdict == VERDICT_EXCLUDED)
+        return true;
+    errno = ENOTSUP;
     return !policy_refuse(file, verdict, path, why);
 }
 
@@ -295,6 +318,29 @@ static void note_head(struct file *file, const struct iovec *vector, int count, 
         file->head_length = (uint8_t)length;
 }
 
+/* A write that is not captured; false: the caller makes the plain call. */
+static bool write_uncaptured(const struct file *file, int fd, const struct iovec *vector, int count,
+                             off_t offset, size_t total, ssize_t *result)
+{
+    bool current = offset == FILE_CURRENT;
+    uint64_t began = portus_now();
+
+    if (file->sampled) {
+        *result =
+            current ? real_writev(fd, vector, count) : real_pwritev(fd, vector, count, offset);
+        if (*result > 0)
+            summary_plain((uint64_t)*result, portus_now() - began);
+        return true;
+    }
+    if (total <= PIECE || offset < FILE_CURRENT || !policy_pieces(fd))
+        return false;
+    for (int i = 0; i < count; i++) /* EFAULT is better met by one call, as without us */
+        if (!portus_records_readable(vector[i].iov_base, vector[i].iov_len))
+            return false;
+    *result = write_plain(fd, vector, count, 0, total, offset, current);
+    return true;
+}
+
 bool file_write(struct file *file, int fd, const struct iovec *vector, int count, off_t offset,
                 ssize_t *result)
 {
@@ -303,10 +349,8 @@ bool file_write(struct file *file, int fd, const struct iovec *vector, int count
     struct guard guard;
     size_t total = 0;
     bool done = false;
-    uint64_t began;
 
-    if ((state == FILE_PLAIN && !file->sampled) || state == FILE_FREE || count <= 0 ||
-        count > IOV_MAX)
+    if (state == FILE_FREE || count <= 0 || count > IOV_MAX)
         return false;
     for (int i = 0; i < count; i++) {
         if (vector[i].iov_len > (size_t)SSIZE_MAX - total)
@@ -325,7 +369,10 @@ bool file_write(struct file *file, int fd, const struct iovec *vector, int count
     }
     if (!shim_own())
         return false;
+    if (state == FILE_PLAIN)
+        return write_uncaptured(file, fd, vector, count, offset, total, result);
 
+    pthread_testcancel(); /* as write(2) would; not while a lock is held */
     guard = shim_guard();
     portus_lock(&file->lock);
     if (fdtab_file(fd) != file)
@@ -333,31 +380,20 @@ bool file_write(struct file *file, int fd, const struct iovec *vector, int count
     if (atomic_load(&file->state) == FILE_CANDIDATE) {
         note_head(file, vector, count, offset);
         if (!consider(file, fd, total)) {
-            errno = ENOTSUP;
             *result = -1;
             done = true;
             goto unlock;
         }
     }
-    if (atomic_load(&file->state) == FILE_ENGAGED) {
+    if (atomic_load(&file->state) == FILE_ENGAGED && file_same(file, fd)) {
         latest = file;
-        if (file_same(file, fd))
-            done = capture(file, fd, vector, count, offset, total, result);
-    } else if (file->sampled) {
-        began = portus_now();
-        *result = offset == FILE_CURRENT ? real_writev(fd, vector, count)
-                                         : real_pwritev(fd, vector, count, offset);
-        if (*result > 0)
-            summary_plain((uint64_t)*result, portus_now() - began);
-        done = true;
-    } else if (total > PIECE && policy_pieces(fd)) {
-        *result = write_plain(fd, vector, count, 0, total, offset, offset == FILE_CURRENT);
-        done = true;
+        done = capture(file, fd, vector, count, offset, total, result);
     }
 unlock:
     if (done && *result < 0)
         guard.error = errno;
     portus_unlock(&file->lock);
     shim_unguard(&guard);
-    return done;
+    /* A long plain write is not made under a lock, nor with signals blocked. */
+    return done || write_uncaptured(file, fd, vector, count, offset, total, result);
 }

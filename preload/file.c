@@ -44,8 +44,11 @@ static uint64_t device_of(const struct statx *status)
 
 void file_candidate(int fd, bool created)
 {
+    struct guard guard;
+
     if ((unsigned)fd >= FDTAB_SIZE || !shim_own() || atomic_load(&shim.ending))
         return;
+    guard = shim_guard();
     file_close(fd); /* a descriptor that was closed behind our back */
     portus_lock(&table);
     for (unsigned i = 0; i < FILES; i++) {
@@ -64,20 +67,24 @@ void file_candidate(int fd, bool created)
         break;
     }
     portus_unlock(&table);
+    shim_unguard(&guard);
 }
 
 void file_duplicate(int fd, int other)
 {
     struct file *file = fdtab_file(fd);
+    struct guard guard;
 
     if (file == NULL || (unsigned)other >= FDTAB_SIZE)
         return;
+    guard = shim_guard();
     portus_lock(&table);
     if (fdtab_file(fd) == file) {
         atomic_fetch_add(&file->fds, 1);
         atomic_store(&fdtab[other], atomic_load(&fdtab[fd]));
     }
     portus_unlock(&table);
+    shim_unguard(&guard);
 }
 
 int file_release_locked(struct file *file)
@@ -157,6 +164,12 @@ int file_release(struct file *file, int fd)
     error = file_release_locked(file);
     leave(file, &guard);
     return -error;
+}
+
+void file_of_stream(struct file *file)
+{
+    if (atomic_load(&file->state) == FILE_ENGAGED && shim_own())
+        atomic_store(&file_shared(file)->quiet, 0);
 }
 
 int file_reserved_by_program(struct file *file, int fd)
@@ -283,20 +296,24 @@ unsigned files_engaged(void)
 
 void files_release(bool closed_too)
 {
-    uint64_t since = 0, began = portus_now();
-    uint32_t beat = 0;
+    struct portus_patience patience = {0};
+    uint64_t began = portus_now();
 
-    for (unsigned i = 0; i < FILES; i++) {
-        if (atomic_load(&files[i].state) != FILE_ENGAGED)
-            continue;
-        portus_lock(&files[i].lock);
-        file_release_locked(&files[i]);
-        portus_unlock(&files[i].lock);
+    for (;;) {
+        for (unsigned i = 0; i < FILES; i++) {
+            if (atomic_load(&files[i].state) != FILE_ENGAGED)
+                continue;
+            portus_lock(&files[i].lock);
+            file_release_locked(&files[i]);
+            portus_unlock(&files[i].lock);
+        }
+        if (!closed_too)
+            return;
+        /* Another thread may engage one meanwhile: so all are looked at again. */
+        if (portus_writer_reap(&shim.writer) == 0 || atomic_load(&shim.writer.gone))
+            break;
+        portus_writer_pause(&shim.writer, &patience);
     }
-    if (!closed_too)
-        return;
-    while (portus_writer_reap(&shim.writer) > 0 && !atomic_load(&shim.writer.gone))
-        portus_writer_pause(&shim.writer, &since, &beat);
     summary_waited(portus_now() - began);
 }
 

@@ -33,10 +33,11 @@ struct file {
     uint64_t reserve_step;
     uint8_t head[FILE_HEAD]; /* first bytes of the file, for policy */
     uint8_t head_length;
-    bool created; /* by the open that we saw, not only emptied */
-    bool sampled; /* left plain to measure what plain writing costs */
-    bool counted; /* as refused, in the summary */
-    bool exact;   /* the program reserves blocks itself: we none ahead, and trim none */
+    bool created;    /* by the open that we saw, not only emptied */
+    bool sampled;    /* left plain to measure what plain writing costs */
+    bool checkpoint; /* policy takes it for one: not only kept in order */
+    bool counted;    /* as refused, in the summary */
+    bool exact;      /* the program reserves blocks itself: we none ahead, and trim none */
 };
 
 #define FILE_CURRENT (-1) /* the offset of the descriptor */
@@ -69,6 +70,9 @@ int file_drain(struct file *file, int fd);
 
 /* The same, and the file is plain from then on. 0, or an errno to fail with. */
 int file_release(struct file *file, int fd);
+
+/* The file is written by stdio as well, which does so unseen: it is not trimmed meanwhile. */
+void file_of_stream(struct file *file);
 
 /* Before the program reserves blocks beyond the end of its file: they are its own. */
 int file_reserved_by_program(struct file *file, int fd);

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/falloc.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,6 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "client/records.h"
 #include "fdtab.h"
 #include "file.h"
 #include "real.h"
@@ -40,9 +42,29 @@ EXPORT ssize_t write(int fd, const void *data, size_t length)
     WRITES(fd, &vector, 1, FILE_CURRENT, real_write(fd, data, length));
 }
 
+/* As file_write, of vectors that are the program's: they may lie anywhere, or nowhere. */
+static bool write_vectors(struct file *file, int fd, const struct iovec *vector, int count,
+                          off_t offset, ssize_t *result)
+{
+    return count > 0 && count <= IOV_MAX &&
+           portus_records_readable(vector, (size_t)count * sizeof(*vector)) &&
+           file_write(file, fd, vector, count, offset, result);
+}
+
+#define WRITES_VECTORS(fd, vector, count, offset, call)                                            \
+    do {                                                                                           \
+        struct file *file_ = fdtab_file(fd);                                                       \
+        int saved_ = errno;                                                                        \
+        ssize_t result_;                                                                           \
+        if (file_ != NULL && write_vectors(file_, fd, vector, count, offset, &result_))            \
+            return result_;                                                                        \
+        errno = saved_;                                                                            \
+        return call;                                                                               \
+    } while (0)
+
 EXPORT ssize_t writev(int fd, const struct iovec *vector, int count)
 {
-    WRITES(fd, vector, count, FILE_CURRENT, real_writev(fd, vector, count));
+    WRITES_VECTORS(fd, vector, count, FILE_CURRENT, real_writev(fd, vector, count));
 }
 
 /* -1 is not FILE_CURRENT here but an invalid offset, which is the kernel's to refuse. */
@@ -64,12 +86,12 @@ EXPORT ssize_t pwrite64(int fd, const void *data, size_t length, off_t offset)
 
 EXPORT ssize_t pwritev(int fd, const struct iovec *vector, int count, off_t offset)
 {
-    WRITES(fd, vector, count, AT(offset), real_pwritev(fd, vector, count, offset));
+    WRITES_VECTORS(fd, vector, count, AT(offset), real_pwritev(fd, vector, count, offset));
 }
 
 EXPORT ssize_t pwritev64(int fd, const struct iovec *vector, int count, off_t offset)
 {
-    WRITES(fd, vector, count, AT(offset), real_pwritev64(fd, vector, count, offset));
+    WRITES_VECTORS(fd, vector, count, AT(offset), real_pwritev64(fd, vector, count, offset));
 }
 
 /* Waits, and fails the call with the error of an earlier write if there was one. */
@@ -86,8 +108,8 @@ EXPORT ssize_t pwritev64(int fd, const struct iovec *vector, int count, off_t of
 EXPORT ssize_t pwritev2(int fd, const struct iovec *vector, int count, off_t offset, int flags)
 {
     if (flags == 0)
-        WRITES(fd, vector, count, offset == -1 ? FILE_CURRENT : AT(offset),
-               real_pwritev2(fd, vector, count, offset, flags));
+        WRITES_VECTORS(fd, vector, count, offset == -1 ? FILE_CURRENT : AT(offset),
+                       real_pwritev2(fd, vector, count, offset, flags));
     AFTER(file_release, fd);
     return real_pwritev2(fd, vector, count, offset, flags);
 }
@@ -95,8 +117,8 @@ EXPORT ssize_t pwritev2(int fd, const struct iovec *vector, int count, off_t off
 EXPORT ssize_t pwritev64v2(int fd, const struct iovec *vector, int count, off_t offset, int flags)
 {
     if (flags == 0)
-        WRITES(fd, vector, count, offset == -1 ? FILE_CURRENT : AT(offset),
-               real_pwritev64v2(fd, vector, count, offset, flags));
+        WRITES_VECTORS(fd, vector, count, offset == -1 ? FILE_CURRENT : AT(offset),
+                       real_pwritev64v2(fd, vector, count, offset, flags));
     AFTER(file_release, fd);
     return real_pwritev64v2(fd, vector, count, offset, flags);
 }
@@ -378,15 +400,15 @@ EXPORT int flock(int fd, int operation)
 
 EXPORT int lockf(int fd, int command, off_t length)
 {
-    file_before_lock(fd);
     AFTER(file_release, fd);
+    file_before_lock(fd);
     return real_lockf(fd, command, length);
 }
 
 EXPORT int lockf64(int fd, int command, off_t length)
 {
-    file_before_lock(fd);
     AFTER(file_release, fd);
+    file_before_lock(fd);
     return real_lockf64(fd, command, length);
 }
 

@@ -253,7 +253,7 @@ static int control(int (*real)(int, int, long), int fd, int command, long argume
     struct file *file = fdtab_file(fd);
     int result, error;
 
-    if (command == F_SETLK || command == F_SETLKW)
+    if (file == NULL && (command == F_SETLK || command == F_SETLKW))
         file_before_lock(fd);
     if (file == NULL || harmless(command) || !shim_own())
         return real(fd, command, argument);
@@ -274,6 +274,8 @@ static int control(int (*real)(int, int, long), int fd, int command, long argume
         errno = error;
         return -1;
     }
+    if (command == F_SETLK || command == F_SETLKW)
+        file_before_lock(fd);
     return real(fd, command, argument);
 }
 

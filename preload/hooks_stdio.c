@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <string.h>
@@ -164,9 +165,9 @@ EXPORT int fflush(FILE *stream)
         shim_release_open();
         return real_fflush(stream);
     }
-    if (file == NULL || __fpending(stream) == 0)
+    if (file == NULL || (__fpending(stream) == 0 && !__freadable(stream)))
         return real_fflush(stream);
-    error = before_flush(stream);
+    error = file_drain(file, fd);
     if (error != 0) {
         errno = error;
         return EOF;
@@ -183,8 +184,7 @@ static int move(int (*real)(FILE *, off_t, int), FILE *stream, off_t offset, int
 
     if (file == NULL)
         return real(stream, offset, whence);
-    if (__fpending(stream) > 0 || whence == SEEK_END)
-        error = file_drain(file, fd);
+    error = file_drain(file, fd); /* what stdio writes or reads there is not seen */
     if (error != 0) {
         errno = error;
         return -1;
@@ -209,35 +209,55 @@ EXPORT int fseeko64(FILE *stream, off_t offset, int whence)
     return move(real_fseeko64, stream, offset, whence);
 }
 
-/* Captures a large fwrite; false: stdio does it. Returns the bytes taken in *taken. */
-static bool take(struct file *file, FILE *stream, const void *data, size_t bytes, size_t *taken)
+EXPORT void rewind(FILE *stream)
 {
-    struct iovec vector = {(void *)data, bytes};
-    int fd = fileno_unlocked(stream);
-    ssize_t written = 0;
+    move(real_fseeko, stream, 0, SEEK_SET);
+    clearerr_unlocked(stream);
+}
 
-    *taken = 0;
-    if (before_flush(stream) != 0 || real_fflush(stream) != 0)
-        return false;
-    after_flush(stream);
-    while (*taken < bytes) {
-        vector.iov_base = (char *)data + *taken;
-        vector.iov_len = bytes - *taken;
-        if (!file_write(file, fd, &vector, 1, FILE_CURRENT, &written))
-            written = real_write(fd, vector.iov_base, vector.iov_len);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            break;
-        *taken += (size_t)written;
+/* A position is opaque: what it leads to is not looked at, only what comes before. */
+#define SETPOS(name, type)                                                                         \
+    EXPORT int name(FILE *stream, const type *position)                                            \
+    {                                                                                              \
+        int fd;                                                                                    \
+        struct file *file = engaged(stream, &fd);                                                  \
+                                                                                                   \
+        if (file != NULL)                                                                          \
+            file_drain(file, fd);                                                                  \
+        return real_##name(stream, position);                                                      \
     }
+SETPOS(fsetpos, fpos_t)
+SETPOS(fsetpos64, fpos64_t)
+
+/*
+ * Captures a large fwrite, as far as it can be; stdio does the rest, and its errors.
+ * Returns the bytes taken.
+ */
+static size_t take(struct file *file, FILE *stream, const void *data, size_t bytes)
+{
+    int fd = fileno_unlocked(stream);
+    size_t taken = 0;
+    ssize_t written;
+
+    if (before_flush(stream) != 0 || real_fflush(stream) != 0)
+        return 0;
+    after_flush(stream);
+    while (taken < bytes) {
+        struct iovec vector = {(char *)data + taken, bytes - taken};
+        if (!file_write(file, fd, &vector, 1, FILE_CURRENT, &written) || written <= 0)
+            break;
+        taken += (size_t)written;
+    }
+    if (taken > 0)
+        file_of_stream(file);
     /* stdio remembers where the descriptor was: tell it. */
-    real_fseeko64(stream, syscall(SYS_lseek, fd, 0, SEEK_CUR), SEEK_SET);
-    return true;
+    if (taken > 0)
+        real_fseeko64(stream, syscall(SYS_lseek, fd, 0, SEEK_CUR), SEEK_SET);
+    return taken;
 }
 
 static size_t put(size_t (*real)(const void *, size_t, size_t, FILE *), const void *data,
-                  size_t size, size_t count, FILE *stream)
+                  size_t size, size_t count, FILE *stream, bool locked)
 {
     int fd = fileno_unlocked(stream);
     struct file *file = fdtab_file(fd);
@@ -246,8 +266,13 @@ static size_t put(size_t (*real)(const void *, size_t, size_t, FILE *), const vo
     if (file == NULL || size == 0 || count == 0 || __builtin_mul_overflow(size, count, &bytes))
         return real(data, size, count, stream);
     if (bytes >= shim.env.min_write && bytes >= BUFSIZ && shim_own()) {
-        if (!take(file, stream, data, bytes, &taken))
-            return 0;
+        if (locked)
+            flockfile(stream);
+        taken = take(file, stream, data, bytes);
+        if (taken < bytes)
+            taken += real((const char *)data + taken, 1, bytes - taken, stream);
+        if (locked)
+            funlockfile(stream);
         return taken / size;
     }
     if (atomic_load(&file->state) != FILE_ENGAGED)
@@ -264,12 +289,12 @@ static size_t put(size_t (*real)(const void *, size_t, size_t, FILE *), const vo
 
 EXPORT size_t fwrite(const void *data, size_t size, size_t count, FILE *stream)
 {
-    return put(real_fwrite, data, size, count, stream);
+    return put(real_fwrite, data, size, count, stream, true);
 }
 
 EXPORT size_t fwrite_unlocked(const void *data, size_t size, size_t count, FILE *stream)
 {
-    return put(real_fwrite_unlocked, data, size, count, stream);
+    return put(real_fwrite_unlocked, data, size, count, stream, false);
 }
 
 EXPORT size_t fread(void *data, size_t size, size_t count, FILE *stream)

@@ -112,8 +112,10 @@ EXPORT int mz_zip_writer_add_mem_ex_v2(void *zip, const char *name, const void *
     bool ahead = false;
     int result;
 
-    if (!find(__builtin_return_address(0), &library))
-        return 0; /* cannot be: who calls it has it */
+    if (!find(__builtin_return_address(0), &library)) {
+        library.add = real_mz_zip_writer_add_mem_ex_v2; /* whichever is visible */
+        library.given = false;
+    }
     if (library.given && length >= WORTH_WHILE && shim_on() && shim.env.crc == PORTUS_CRC_OFFLOAD &&
         !(level_flags & (COMPRESSED_DATA | DO_NOT_COMPUTE_CRC32))) {
         /* zip64 fields would shift the data; then only the guess is wrong. */

@@ -52,8 +52,7 @@ void live_release(uint64_t device, uint64_t inode)
 {
     struct portus_file *entry = find_live(device, inode);
     struct guard guard;
-    uint64_t since = 0;
-    uint32_t beat = 0;
+    struct portus_patience patience = {0};
 
     if (entry == NULL || !shim_own())
         return;
@@ -69,7 +68,7 @@ void live_release(uint64_t device, uint64_t inode)
     /* What is left is closed, or another process's. */
     if (atomic_load(&shim.connected) && atomic_load(&entry->owner) == shim.writer.link.session + 1)
         while (find_live(device, inode) == entry && !atomic_load(&shim.writer.gone))
-            portus_writer_pause(&shim.writer, &since, &beat);
+            portus_writer_pause(&shim.writer, &patience);
     else
         shim_barrier();
     shim_unguard(&guard);

@@ -49,6 +49,7 @@ static const char *const words[VERDICT_COUNT] = {
     [VERDICT_CAPTURE] = "captured",
     [VERDICT_NOT_YET] = "small",
     [VERDICT_NOT_OURS] = "not a checkpoint",
+    [VERDICT_EXCLUDED] = "excluded",
     [VERDICT_SAMPLE] = "left plain to be measured",
     [VERDICT_APPEND] = "opened for appending",
     [VERDICT_DIRECT] = "opened with O_DIRECT or O_SYNC",
@@ -101,11 +102,16 @@ static void system_at(const char *path, int length, const char **name)
 bool policy_pieces(int fd)
 {
     struct statfs status;
+    struct statx file;
+    struct rlimit limit;
     int flags = (int)syscall(SYS_fcntl, fd, F_GETFL, 0);
 
     /* ext4 on current kernels takes 1 MiB pieces three times faster than large ones. */
     return flags >= 0 && !(flags & (O_APPEND | O_DIRECT)) && fstatfs(fd, &status) == 0 &&
-           status.f_type == 0xef53;
+           status.f_type == 0xef53 &&
+           syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_TYPE, &file) == 0 &&
+           S_ISREG(file.stx_mode) && getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+           limit.rlim_cur == RLIM_INFINITY; /* else a later piece would raise SIGXFSZ */
 }
 
 /* The last slash's place in a path, or 0. */
@@ -125,38 +131,46 @@ static uint64_t inode_at(int at, const char *path)
     return status.stx_ino;
 }
 
-/* Inodes of a path's directory and of the one above. */
-static void directories(int at, const char *path, uint64_t *here, uint64_t *above)
+/* Inodes of a path's directory, of the one above, and so on; 0 where they are not known. */
+static void directories(int at, const char *path, uint64_t inode[PORTUS_ANCESTORS])
 {
     char parent[PATH_MAX];
     size_t length = directory_length(path);
 
-    *here = *above = 0;
-    if (length + 4 >= sizeof(parent))
+    memset(inode, 0, PORTUS_ANCESTORS * sizeof(inode[0]));
+    if (length + 3 * PORTUS_ANCESTORS >= sizeof(parent))
         return;
-    if (path[0] == '/' && length == 0)
-        strcpy(parent, "/");
-    else if (length == 0)
-        strcpy(parent, ".");
-    else {
-        memcpy(parent, path, length);
-        parent[length] = '\0';
+    if (length == 0)
+        snprintf(parent, sizeof(parent), "%s", path[0] == '/' ? "/" : ".");
+    else
+        snprintf(parent, sizeof(parent), "%.*s", (int)length, path);
+    for (unsigned i = 0; i < PORTUS_ANCESTORS; i++) {
+        inode[i] = inode_at(at, parent);
+        if (i > 0 && inode[i] == inode[i - 1]) {
+            inode[i] = 0; /* the root */
+            return;
+        }
+        length = strlen(parent);
+        snprintf(parent + length, sizeof(parent) - length, "/..");
     }
-    *here = inode_at(at, parent);
-    strcat(parent, "/..");
-    *above = inode_at(at, parent);
 }
 
-/* Whether a directory is that of a live file, the one above or one below. */
-static bool beside_live(const struct portus_control *control, uint64_t here, uint64_t above)
+/*
+ * Whether a directory is that of a live file, up to three above it (where a pointer
+ * to it would be written), or one below.
+ */
+static bool beside_live(const struct portus_control *control, const uint64_t *directory)
 {
-    if (here == 0)
+    if (directory[0] == 0)
         return false;
     for (unsigned i = 0; i < PORTUS_FILES; i++) {
         const struct portus_file *file = &control->file[i];
         if (atomic_load(&file->owner) == 0)
             continue;
-        if (file->directory == here || file->directory_above == here || file->directory == above)
+        for (unsigned j = 0; j < PORTUS_ANCESTORS; j++)
+            if (file->directory[j] == directory[0])
+                return true;
+        if (directory[1] != 0 && file->directory[0] == directory[1])
             return true;
     }
     return false;
@@ -200,12 +214,13 @@ enum verdict policy_judge(struct file *file, int fd, size_t length, struct portu
         return VERDICT_NOT_YET;
     if (!own_path(fd, path, size))
         return VERDICT_NOT_OURS; /* no /proc, or no name any more */
-    directories(AT_FDCWD, path, &claim->directory, &claim->directory_above);
+    directories(AT_FDCWD, path, claim->directory);
     if (any_live(control))
-        beside = beside_live(control, claim->directory, claim->directory_above);
+        beside = beside_live(control, claim->directory);
     if (portus_env_match(shim.env.exclude, path))
-        return beside ? VERDICT_PASSIVE : VERDICT_NOT_OURS;
-    if (!beside && (!large || !is_checkpoint(file, path)))
+        return beside ? VERDICT_EXCLUDED : VERDICT_NOT_OURS;
+    file->checkpoint = large && is_checkpoint(file, path);
+    if (!beside && !file->checkpoint)
         return large ? VERDICT_NOT_OURS : VERDICT_NOT_YET;
 
     flags = (int)syscall(SYS_fcntl, fd, F_GETFL, 0);
@@ -276,12 +291,14 @@ void policy_announce(const struct portus_writer *writer, const char *path, int f
 bool policy_refuse(struct file *file, enum verdict verdict, const char *path, const char *why)
 {
     static _Atomic uint32_t said;
-    bool require = shim.env.mode == PORTUS_REQUIRE;
+    bool require = shim.env.mode == PORTUS_REQUIRE && file->checkpoint;
     const char *now = require ? "the write fails, as PORTUS=require wants" : "written as usual";
     const char *crc = shim.env.crc == PORTUS_CRC_OFFLOAD && !require ? ", with a faster CRC" : "";
     int length = (int)directory_length(path) + 1;
     const char *name;
 
+    if (!file->checkpoint)
+        return false; /* only to be kept in order, which it is by now */
     if (!file->counted)
         summary_refused(verdict);
     file->counted = true;
@@ -308,7 +325,7 @@ bool policy_refuse(struct file *file, enum verdict verdict, const char *path, co
 int policy_open(int at, const char *path, int flags)
 {
     struct portus_control *control;
-    uint64_t here, above;
+    uint64_t directory[PORTUS_ANCESTORS];
     struct statx status;
     int saved = errno, error = 0;
 
@@ -320,8 +337,8 @@ int policy_open(int at, const char *path, int flags)
         return -shim_barrier(); /* looks for others of this job */
     if (!any_live(control))
         return 0;
-    directories(at, path, &here, &above);
-    if (beside_live(control, here, above)) {
+    directories(at, path, directory);
+    if (beside_live(control, directory)) {
         /* A new or empty file that is captured itself keeps its place in the order. */
         bool exists = syscall(SYS_statx, at, path, 0, STATX_SIZE, &status) == 0;
         bool kept = portus_env_match(shim.env.match, path) && (!exists || status.stx_size == 0) &&
@@ -356,9 +373,8 @@ void policy_opened(int fd, int flags, bool existed)
         return;
     if (!(flags & (O_CREAT | O_TRUNC)) || !shim_on())
         return;
-    if (!(flags & O_TRUNC) && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL) &&
-        (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_SIZE, &status) < 0 ||
-         status.stx_size != 0)) {
+    if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_SIZE | STATX_TYPE, &status) < 0 ||
+        !S_ISREG(status.stx_mode) || status.stx_size != 0) {
         errno = saved;
         return;
     }

@@ -17,6 +17,7 @@ enum verdict {
     VERDICT_CAPTURE,
     VERDICT_NOT_YET,  /* small so far: ask again at the next write */
     VERDICT_NOT_OURS, /* not a checkpoint: no word about it */
+    VERDICT_EXCLUDED, /* PORTUS_EXCLUDE, beside live files: only kept in order */
     VERDICT_SAMPLE,   /* left plain on purpose, to be measured */
     VERDICT_APPEND,   /* from here on: a checkpoint that is not captured */
     VERDICT_DIRECT,

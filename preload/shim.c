@@ -28,6 +28,8 @@
 #include "versions.h"
 
 #define EXECUTABLE_NS 5000000000ull
+#define REFUSED_NS 60000000000ull /* then an agent is tried again */
+#define GLIBC_SIGNALS (3ul << 31) /* 32 and 33: cancellation, setuid of all threads */
 
 struct shim shim;
 
@@ -38,8 +40,10 @@ struct guard shim_guard(void)
     struct guard guard = {.error = errno};
     /* All but what a fault raises: blocking those would turn a handler into a kill. */
     unsigned long all = ~((1ul << (SIGSEGV - 1)) | (1ul << (SIGBUS - 1)) | (1ul << (SIGFPE - 1)) |
-                          (1ul << (SIGILL - 1)) | (1ul << (SIGTRAP - 1)) | (1ul << (SIGABRT - 1)));
+                          (1ul << (SIGILL - 1)) | (1ul << (SIGTRAP - 1)) | (1ul << (SIGABRT - 1)) |
+                          (1ul << (SIGSYS - 1)) | GLIBC_SIGNALS);
 
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &guard.cancel);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &guard.mask, sizeof(all));
     return guard;
 }
@@ -47,33 +51,48 @@ struct guard shim_guard(void)
 void shim_unguard(const struct guard *guard)
 {
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &guard->mask, NULL, sizeof(guard->mask));
+    pthread_setcancelstate(guard->cancel, NULL);
     errno = guard->error;
 }
 
 /* --- fork: the child is a process of its own, without our descriptors --- */
 
+static struct guard forking; /* with shim.lock held */
+static _Atomic bool forked_from;
+
 static void before_fork(void)
 {
+    struct guard guard;
+
     if (!shim_own())
         return;
     shim_release_open();
     files_share(); /* candidates have two writers from now on */
+    guard = shim_guard();
     portus_lock(&shim.lock);
     portus_lock(&shim.writer.lock);
     files_lock();
+    forking = guard;
+    atomic_store(&forked_from, true);
 }
 
 static void after_fork_parent(void)
 {
+    struct guard guard = forking;
+
     if (!shim_own())
         return;
+    atomic_store(&forked_from, false);
     files_unlock();
     portus_unlock(&shim.writer.lock);
     portus_unlock(&shim.lock);
+    shim_unguard(&guard);
 }
 
 static void after_fork_child(void)
 {
+    if (!atomic_load(&forked_from)) /* the parent was no process of ours: nothing is locked */
+        return;
     files_unlock();
     memset(&shim.lock, 0, sizeof(shim.lock));
     memset(&shim.writer.lock, 0, sizeof(shim.writer.lock));
@@ -93,10 +112,13 @@ static void after_fork_child(void)
     }
     atomic_store(&shim.connected, false);
     atomic_store(&shim.looking, false);
+    atomic_store(&shim.control, NULL);
     atomic_store(&shim.watching, 0);
     files_forget();
     summary_forget();
     shim.pid = getpid();
+    atomic_store(&forked_from, false);
+    shim_unguard(&forking);
 }
 
 bool shim_on(void)
@@ -153,15 +175,25 @@ static void close_gone(void)
 {
     if (!atomic_load(&shim.connected) || !atomic_load(&shim.writer.gone))
         return;
-    if (portus_writer_reap(&shim.writer) > 0 || files_engaged() > 0)
+    if (portus_writer_reap(&shim.writer) > 0 || portus_writer_busy(&shim.writer))
         return;
     if (atomic_load(&shim.watching) != 0)
         return; /* it ends soon: it has nothing left to watch */
+    atomic_store(&shim.control, NULL);
     atomic_store(&shim.connected, false);
     fdtab_disown(shim.writer.link.socket);
     fdtab_disown(shim.writer.link.doorbell);
     fdtab_disown(shim.writer.link.keeper);
     portus_writer_close(&shim.writer);
+}
+
+/* The program must not close our copies, nor put a descriptor of its own in their place. */
+static void kept(int fd, bool is)
+{
+    if (is)
+        fdtab_own(fd);
+    else
+        fdtab_disown(fd);
 }
 
 struct portus_writer *shim_writer(const char **why)
@@ -184,18 +216,19 @@ struct portus_writer *shim_writer(const char **why)
             writer = &shim.writer;
         goto unlock;
     }
-    if (atomic_load(&shim.refused)) {
+    if (portus_now() < atomic_load(&shim.refused_until)) {
         *why = "there was no agent before";
         goto unlock;
     }
-    error = portus_writer_open(&shim.writer, &options, why);
+    error = portus_writer_open(&shim.writer, &options, kept, why);
     if (error != 0) {
-        atomic_store(&shim.refused, true);
+        atomic_store(&shim.refused_until, portus_now() + REFUSED_NS);
         goto unlock;
     }
     fdtab_own(shim.writer.link.socket);
     fdtab_own(shim.writer.link.doorbell);
     fdtab_own(shim.writer.link.keeper);
+    atomic_store(&shim.control, shim.writer.link.control);
     atomic_store(&shim.connected, true);
     writer = &shim.writer;
 unlock:
@@ -203,16 +236,9 @@ unlock:
     return writer;
 }
 
-struct portus_writer *shim_writer_now(void)
-{
-    return atomic_load(&shim.connected) ? &shim.writer : NULL;
-}
-
 struct portus_control *shim_control(void)
 {
-    if (atomic_load(&shim.connected))
-        return shim.writer.link.control;
-    return atomic_load(&shim.looking) ? shim.look.control : NULL;
+    return atomic_load(&shim.control);
 }
 
 /* Looks whether the job has an agent, for a process that never engaged a file. */
@@ -223,6 +249,7 @@ static bool look(void)
     if (atomic_load(&shim.looking)) {
         if (!portus_link_dead(&shim.look))
             return true;
+        atomic_store(&shim.control, NULL);
         atomic_store(&shim.looking, false);
         fdtab_disown(shim.look.socket);
         fdtab_disown(shim.look.doorbell);
@@ -234,6 +261,7 @@ static bool look(void)
     fdtab_own(shim.look.socket);
     fdtab_own(shim.look.doorbell);
     fdtab_own(shim.look.keeper);
+    atomic_store(&shim.control, shim.look.control);
     atomic_store(&shim.looking, true);
     return true;
 }
@@ -247,18 +275,19 @@ int shim_barrier(void)
     if (!shim_on() || !shim_own() || shim.env.order == PORTUS_ORDER_RELAXED ||
         shim.env.mode == PORTUS_REPORT)
         return 0;
+    guard = shim_guard();
     if (atomic_load(&shim.connected)) {
-        /* Taken over: all of ours is in its files. */
-        if (!portus_writer_check(&shim.writer))
-            error = portus_barrier(&shim.writer.link, &shim.writer, &waited);
+        /* Taken over: all of ours is in its files, or an error says that it is not. */
+        error = portus_writer_check(&shim.writer)
+                    ? portus_writer_error(&shim.writer)
+                    : portus_barrier(&shim.writer.link, &shim.writer, &waited);
     } else {
-        guard = shim_guard();
         portus_lock(&shim.lock);
         if (!atomic_load(&shim.connected) && look())
             error = portus_barrier(&shim.look, NULL, &waited);
         portus_unlock(&shim.lock);
-        shim_unguard(&guard);
     }
+    shim_unguard(&guard);
     summary_waited(waited);
     errno = saved;
     return error;
@@ -268,12 +297,18 @@ void shim_wait_executable(int at, const char *path, int flags)
 {
     struct portus_control *control;
     struct statx status;
+    struct guard guard;
     int saved = errno;
     uint64_t began = portus_now();
 
     if (!shim_on() || !shim_own())
         return;
-    shim_barrier(); /* finds the agent, if there is one */
+    guard = shim_guard();
+    portus_lock(&shim.lock);
+    if (!atomic_load(&shim.connected))
+        look();
+    portus_unlock(&shim.lock);
+    shim_unguard(&guard);
     control = shim_control();
     if (control != NULL && syscall(SYS_statx, at, path, flags, STATX_INO, &status) == 0)
         while (live_known(makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino) &&

@@ -15,14 +15,15 @@
 struct shim {
     struct portus_env env;
     struct portus_writer writer;
-    struct portus_link look;   /* of a process that only waits for others */
-    _Atomic bool connected;    /* writer is open */
-    _Atomic bool looking;      /* look is open */
-    _Atomic bool ending;       /* the program is at its end: nothing new is captured */
-    _Atomic bool refused;      /* no agent can be had: do not try at every write */
-    _Atomic uint32_t watching; /* the watcher's thread runs */
-    pid_t pid;                 /* the process that all this belongs to */
-    struct portus_lock lock;   /* of opening and closing the writer */
+    struct portus_link look;                /* of a process that only waits for others */
+    _Atomic bool connected;                 /* writer is open */
+    _Atomic bool looking;                   /* look is open */
+    _Atomic bool ending;                    /* the program is at its end: nothing new is captured */
+    _Atomic uint64_t refused_until;         /* no agent could be had: not tried at every write */
+    struct portus_control *_Atomic control; /* of writer or look; never unmapped */
+    _Atomic uint32_t watching;              /* the watcher's thread runs */
+    pid_t pid;                              /* the process that all this belongs to */
+    struct portus_lock lock;                /* of opening and closing the writer */
 };
 
 extern struct shim shim;
@@ -41,9 +42,6 @@ bool shim_own(void);
 
 /* The writer, connecting to or starting the agent; NULL with a sentence in *why. */
 struct portus_writer *shim_writer(const char **why);
-
-/* The writer if there is one. */
-struct portus_writer *shim_writer_now(void);
 
 /* The agent's control segment if this process knows one, else NULL. Does not connect. */
 struct portus_control *shim_control(void);
@@ -76,6 +74,7 @@ void shim_watch(void);
 struct guard {
     unsigned long mask;
     int error;
+    int cancel;
 };
 struct guard shim_guard(void);
 void shim_unguard(const struct guard *guard);

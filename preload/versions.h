@@ -22,6 +22,7 @@ PORTUS_OLD(dlopen);
 PORTUS_OLD(dlclose);
 PORTUS_OLD(pthread_create);
 PORTUS_OLD(pthread_attr_setstacksize);
-PORTUS_OLD(pthread_detach);
+PORTUS_OLD(pthread_setcancelstate);
+PORTUS_OLD(pthread_testcancel);
 
 #endif

@@ -26,6 +26,7 @@
 static void *watch(void *nothing)
 {
     struct portus_writer *writer = &shim.writer;
+    struct portus_patience patience = {0};
     uint64_t idle_since = 0;
 
     prctl(PR_SET_NAME, "portus");
@@ -35,6 +36,8 @@ static void *watch(void *nothing)
         bool warm = gone || portus_writer_warm(writer);
         unsigned live = portus_writer_reap(writer);
 
+        if (live > 0 && !gone)
+            portus_link_prod(&writer->link, &patience);
         if (live > 0 || !warm)
             idle_since = 0;
         else if (idle_since == 0)
@@ -42,7 +45,7 @@ static void *watch(void *nothing)
         if (live == 0 && (warm || portus_now() - idle_since > LINGER_NS)) {
             /* One that is engaged from here on starts another thread, or keeps this one. */
             atomic_store(&shim.watching, 0);
-            if (portus_writer_reap(writer) == 0 || gone || atomic_exchange(&shim.watching, 1) != 0)
+            if (gone || portus_writer_reap(writer) == 0 || atomic_exchange(&shim.watching, 1) != 0)
                 return nothing;
         }
         if (!gone && !warm &&
@@ -54,7 +57,8 @@ static void *watch(void *nothing)
 
 void shim_watch(void)
 {
-    unsigned long all = ~0ul, before;
+    /* Not glibc's own, 32 and 33: setuid waits for all threads to take theirs. */
+    unsigned long all = ~(3ul << 31), before;
     pthread_attr_t attributes;
     pthread_t thread;
 

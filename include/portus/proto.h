@@ -48,7 +48,7 @@ struct portus_message {
     uint32_t value;  /* HELLO: role. WELCOME: session number, or ~0 for a looker. ENGAGE: file */
     uint64_t size;   /* HELLO: the largest ring wanted, bytes; 0: the agent's choice.
                         WELCOME: the ring's whole address range, bytes.
-                        ENGAGE: the session's record sequence at that moment */
+                        ENGAGE: inode of the file */
     uint32_t flags;  /* WELCOME: PORTUS_WELCOME_* */
     int32_t error;   /* WELCOME: 0, or a negative errno: refused */
 };

@@ -78,6 +78,9 @@ enum portus_file_state {
 
 #define PORTUS_FILE_PATH 176
 
+/* Directories of a file that are known: a pointer file is written so far above its shards. */
+#define PORTUS_ANCESTORS 4
+
 /* Of portus_file.error: a call of the program has returned it. */
 #define PORTUS_ERROR_REPORTED 0x80000000u
 
@@ -90,15 +93,15 @@ struct portus_file {
     _Atomic uint64_t reserved_end; /* blocks are reserved up to here, bytes */
     uint64_t device;
     uint64_t inode;
-    uint64_t directory;         /* inode of the directory that it was created in; 0: unknown */
-    uint64_t directory_above;   /* and of that one's parent */
+    uint64_t directory[PORTUS_ANCESTORS]; /* inodes: its own, the one above, ...; 0: unknown */
     _Atomic uint64_t captured;  /* bytes */
     _Atomic uint64_t drained;   /* bytes; the agent's */
     uint64_t since_ns;          /* CLOCK_MONOTONIC of engagement */
     _Atomic uint32_t closed;    /* the program has closed it: for people, not for order */
     _Atomic uint32_t error;     /* errno of a failed replay; the agent's; sticky */
     _Atomic uint32_t leaseless; /* no lease was taken (PORTUS_SHARED) */
-    uint32_t reserved[11];
+    _Atomic uint32_t quiet;     /* the program does not write it: surplus blocks may be trimmed */
+    uint32_t reserved[6];
     char path[PORTUS_FILE_PATH]; /* for people; the end of a longer path; NUL-terminated */
 };
 

@@ -194,9 +194,11 @@ bool agent_drain(struct agent *agent, unsigned number)
     }
     fd = agent->state->file[record.file];
     if (fd == 0 || agent->state->owner[record.file] != number + 1) {
-        /* The message with its descriptor is on its way, unless the client is dead. */
-        if (!agent_client_dead(session) || atomic_load(&shared->state) == PORTUS_SESSION_ACTIVE)
+        /* The message with its descriptor is on its way, unless all that came has been read. */
+        if (atomic_load(&shared->state) == PORTUS_SESSION_ACTIVE)
             return false;
+        if (atomic_load(&agent->control->file[record.file].owner) == number + 1)
+            atomic_store(&agent->control->file[record.file].error, EIO);
         agent_error(agent, "process %u: a record of a file that it never sent: passed over",
                     atomic_load(&shared->pid));
         advance(agent, number, 1);

@@ -8,8 +8,10 @@
  * setter's number), so each lease is asked.
  *
  * A file is finished when it is stopped and the tail has passed its last record:
- * surplus blocks are trimmed, then the lease goes, then our descriptor. Once the
- * lease is gone others may write, so the trim is marked as done before.
+ * surplus blocks are trimmed, then the lease goes, then our descriptor. Trimming is
+ * truncating to the size that the file has: only while nobody writes it, so not while
+ * the program still may (stdio does without our seeing it), and not once the lease is
+ * gone, which is why it is marked as done before.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +23,8 @@
 #include "common/futex.h"
 #include "common/log.h"
 
-int agent_file_engage(struct agent *agent, unsigned session, uint32_t number, int fd)
+int agent_file_engage(struct agent *agent, unsigned session, uint32_t number, uint64_t inode,
+                      int fd)
 {
     struct agent_state *state = agent->state;
     struct portus_file *file;
@@ -31,16 +34,22 @@ int agent_file_engage(struct agent *agent, unsigned session, uint32_t number, in
     if (number >= PORTUS_FILES)
         goto refuse;
     file = &agent->control->file[number];
-    if (atomic_load(&file->owner) != session + 1)
-        goto refuse;
+    if (atomic_load(&file->owner) != session + 1) {
+        close(fd); /* sent again, and late: its number has been given back */
+        return 0;
+    }
     if (state->file[number] != 0) {
         /* Sent again after a worker was killed, and the first one had arrived after all. */
         close(fd);
         return state->owner[number] == session + 1 ? 0 : -EPROTO;
     }
     if (flags < 0 || (flags & O_PATH) || (flags & O_ACCMODE) == O_RDONLY ||
-        fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+        fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || status.st_ino != inode)
         goto refuse;
+    if (file->inode != inode) {
+        close(fd); /* sent again, and late: its number is another file's by now */
+        return 0;
+    }
     state->owner[number] = session + 1;
     state->leased[number] = atomic_load(&file->leaseless) == 0;
     state->file[number] = fd;
@@ -88,7 +97,7 @@ static void finish(struct agent *agent, unsigned number)
     struct stat status;
 
     if (atomic_load(&file->state) != PORTUS_FILE_TRIMMED) {
-        if (fstat(fd, &status) == 0 &&
+        if (atomic_load(&file->quiet) != 0 && fstat(fd, &status) == 0 &&
             atomic_load(&file->reserved_end) > (uint64_t)status.st_size &&
             ftruncate(fd, status.st_size) < 0)
             agent_error(agent, "%.*s: blocks reserved beyond its end stay with it: %s",

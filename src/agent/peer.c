@@ -30,9 +30,14 @@ static void hang_up(struct agent *agent, struct agent_peer *peer)
     struct agent_state *state = agent->state;
     int socket = peer->socket;
 
-    if (peer->session != 0)
+    bool shared = false;
+
+    /* A session has its client's pidfd from its peer, also one that was just being opened. */
+    for (unsigned i = 0; i < PORTUS_SESSIONS; i++)
+        shared |= peer->pidfd != 0 && state->session[i].pidfd == peer->pidfd;
+    if (peer->session != 0 && !peer->deaf)
         agent_session_leave(agent, peer->session - 1);
-    else if (peer->pidfd != 0)
+    if (peer->pidfd != 0 && !shared && peer->session == 0)
         close(peer->pidfd);
     memset(peer, 0, sizeof(*peer));
     close(socket);
@@ -145,7 +150,7 @@ static int hear(struct agent *agent, struct agent_peer *peer)
     if (error != 0)
         return error;
     if (message.op == PORTUS_OP_ENGAGE && count == 1 && peer->session != 0)
-        return agent_file_engage(agent, peer->session - 1, message.value, fds[0]);
+        return agent_file_engage(agent, peer->session - 1, message.value, message.size, fds[0]);
     close_fds(fds, count);
     if (count != 0)
         return -EPROTO;
@@ -172,9 +177,22 @@ static void listen_to(struct agent *agent, struct agent_peer *peer)
     if (error == 0 || error == -EAGAIN)
         return;
     if (error != -ECONNRESET)
-        agent_error(agent, "process %u broke the protocol (%s): its connection is closed",
+        agent_error(agent, "process %u broke the protocol (%s): it is not heard any more",
                     peer->pid, strerror(-error));
+    if (error != -ECONNRESET && peer->session != 0) {
+        /* To hang up would tell it that we are dead, and it would write beside us. */
+        peer->deaf = true;
+        agent_session_leave(agent, peer->session - 1);
+        return;
+    }
     hang_up(agent, peer);
+}
+
+void agent_peers_forget(struct agent *agent, unsigned session)
+{
+    for (unsigned i = 0; i < agent->state->peers_end; i++)
+        if (agent->state->peer[i].session == session + 1 && agent->state->peer[i].deaf)
+            hang_up(agent, &agent->state->peer[i]);
 }
 
 static void empty(int eventfd)
@@ -196,7 +214,7 @@ bool agent_peers_turn(struct agent *agent, int milliseconds)
     events[1] = (struct pollfd){.fd = state->doorbell, .events = POLLIN};
     events[2] = (struct pollfd){.fd = state->breaks, .events = POLLIN};
     for (unsigned i = 0; i < state->peers_end; i++)
-        if (state->peer[i].socket != 0) {
+        if (state->peer[i].socket != 0 && !state->peer[i].deaf) {
             who[count] = i;
             events[count++] = (struct pollfd){.fd = state->peer[i].socket, .events = POLLIN};
         }

@@ -210,6 +210,7 @@ bool agent_session_end(struct agent *agent, unsigned number)
     atomic_store(&shared->ring_bytes, 0);
     atomic_store(&shared->ring_goal, 0);
     atomic_store(&shared->state, PORTUS_SESSION_FREE);
+    agent_peers_forget(agent, number);
     agent_progress(agent);
     return true;
 }

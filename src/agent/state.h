@@ -27,6 +27,7 @@ struct agent_peer {
     uint32_t role;    /* enum portus_role; 0: no HELLO yet */
     uint32_t session; /* of a client: its number + 1; 0: none */
     bool welcomed;
+    bool deaf; /* broke the protocol: nothing it says is heard any more */
 };
 
 struct agent_session {
@@ -78,6 +79,8 @@ bool agent_peers_turn(struct agent *agent, int milliseconds); /* whether anythin
 void agent_peers_resume(struct agent *agent);
 unsigned agent_peers_count(const struct agent *agent);
 
+void agent_peers_forget(struct agent *agent, unsigned session); /* a deaf one's has ended */
+
 /* ring.c: sessions and their memory */
 int agent_session_open(struct agent *agent, const struct agent_peer *peer, uint64_t wanted);
 void agent_session_leave(struct agent *agent, unsigned number); /* its client hung up */
@@ -92,7 +95,8 @@ bool agent_drain(struct agent *agent, unsigned number);
 bool agent_client_dead(const struct agent_session *session);
 
 /* lease.c: engaged files */
-int agent_file_engage(struct agent *agent, unsigned session, uint32_t number, int fd);
+int agent_file_engage(struct agent *agent, unsigned session, uint32_t number, uint64_t inode,
+                      int fd);
 void agent_files_broken(struct agent *agent); /* stops those that somebody waits for */
 void agent_files_stop(struct agent *agent, unsigned session); /* session + 1, or 0: all */
 bool agent_files_finish(struct agent *agent); /* those that are stopped and drained */

@@ -83,6 +83,16 @@ static void resume(struct agent *agent)
         if (agent->state->session[i].ring != 0 && agent_ring_map(agent, i) != 0)
             agent_error(agent, "session %u: its ring cannot be mapped again: %s", i,
                         strerror(errno));
+    /* The last worker may have been killed between doing a thing and saying so. */
+    for (unsigned i = 0; i < PORTUS_SESSIONS; i++)
+        if (agent->state->session[i].ring != 0)
+            atomic_store(&agent->control->session[i].tail, agent->state->session[i].tail);
+    for (unsigned i = 0; i < PORTUS_FILES; i++)
+        if (agent->state->file[i] == 0 &&
+            atomic_load(&agent->control->file[i].state) == PORTUS_FILE_TRIMMED) {
+            atomic_fetch_sub(&agent->control->live, 1);
+            atomic_store(&agent->control->file[i].state, PORTUS_FILE_DONE);
+        }
     close_unknown(agent->state);
     agent_peers_resume(agent);
     agent_files_broken(agent); /* a signal may have come while nobody worked */
@@ -157,15 +167,17 @@ static void end_sessions(struct agent *agent)
 /* Whether the agent has been of no use for a while. */
 static bool over(struct agent *agent, uint64_t now)
 {
-    if (agent_peers_count(agent) > 0 || agent_files_count(agent, 0) > 0 ||
-        !nothing_pending(agent)) {
+    bool busy = agent_files_count(agent, 0) > 0 || !nothing_pending(agent);
+
+    if (!busy && atomic_load(&agent->control->passive) == PORTUS_PASSIVE_TERM)
+        return true; /* whoever is connected finds another agent with the next save */
+    if (busy || agent_peers_count(agent) > 0) {
         agent->idle_since = 0;
         return false;
     }
     if (agent->idle_since == 0)
         agent->idle_since = now;
-    return now - agent->idle_since > IDLE_NS ||
-           atomic_load(&agent->control->passive) == PORTUS_PASSIVE_TERM;
+    return now - agent->idle_since > IDLE_NS;
 }
 
 int agent_work(struct agent_state *state, struct portus_control *control)

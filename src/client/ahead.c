@@ -43,7 +43,7 @@ static bool hold(struct portus_writer *writer, struct portus_ahead *ahead, size_
         ahead->piece[ahead->pieces++].length = taken;
         done += taken;
     }
-    return true;
+    return writer->chunks.free > 0; /* the small records of the same save need room, too */
 }
 
 bool portus_writer_copy_ahead(struct portus_writer *writer, struct portus_ahead *ahead,
@@ -88,8 +88,8 @@ size_t portus_writer_append_ahead(struct portus_writer *writer, unsigned file,
                                   struct portus_ahead *ahead, uint64_t offset, uint64_t *waited)
 {
     size_t done = 0;
-    uint64_t since = 0, began = 0, sequence;
-    uint32_t beat = 0;
+    struct portus_patience patience = {0};
+    uint64_t began = 0, sequence;
     unsigned i = 0;
 
     while (i < ahead->pieces) {
@@ -111,10 +111,10 @@ size_t portus_writer_append_ahead(struct portus_writer *writer, unsigned file,
         if (admitted == 0) {
             if (began == 0)
                 began = portus_now();
-            portus_writer_pause(writer, &since, &beat);
+            portus_writer_pause(writer, &patience);
             continue;
         }
-        since = 0;
+        patience.since = 0;
         portus_records_publish(writer, sequence,
                                &(struct portus_record){.offset = offset + done,
                                                        .data = ahead->piece[i - 1].position,

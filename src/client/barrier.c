@@ -11,9 +11,9 @@
 #include "client/barrier.h"
 
 #include <errno.h>
-#include <signal.h>
 
 #define PAUSE_MS 20
+#define STOPPED_NS 1000000000ull
 
 struct target {
     uint64_t sequence;
@@ -31,14 +31,25 @@ static void wait_for_other(const struct portus_link *link, struct portus_session
                            const struct target *target)
 {
     struct portus_control *control = link->control;
+    struct portus_patience patience = {0};
+    uint64_t tail = atomic_load(&session->tail), moved = portus_now();
 
     while (!reached(session, target)) {
         uint32_t progress = atomic_load(&control->progress);
-        uint32_t pid = atomic_load(&session->pid);
+        char state = portus_process_state(atomic_load(&session->pid));
 
-        if (portus_link_dead(link) && (pid == 0 || (kill((pid_t)pid, 0) < 0 && errno == ESRCH)))
-            return;
-        portus_link_wake(link);
+        if (portus_link_dead(link)) {
+            if (state == 0 || state == 'Z' || state == 'X')
+                return;
+        } else {
+            portus_link_prod(link, &patience);
+        }
+        if (atomic_load(&session->tail) != tail) {
+            tail = atomic_load(&session->tail);
+            moved = portus_now();
+        } else if ((state == 'T' || state == 't') && portus_now() - moved > STOPPED_NS) {
+            return; /* stopped in the middle of a write, which has not returned yet */
+        }
         atomic_fetch_add(&control->progress_waiters, 1);
         if (!reached(session, target))
             portus_futex_wait(&control->progress, progress, PAUSE_MS);
@@ -48,26 +59,10 @@ static void wait_for_other(const struct portus_link *link, struct portus_session
 
 static void wait_for_own(struct portus_writer *writer, uint64_t sequence)
 {
-    uint64_t since = 0;
-    uint32_t beat = 0;
+    struct portus_patience patience = {0};
 
     while (atomic_load(&writer->session->tail) < sequence && !atomic_load(&writer->gone))
-        portus_writer_pause(writer, &since, &beat);
-}
-
-/* The first error of a file of ours that has not been reported yet. */
-static int own_error(struct portus_writer *writer)
-{
-    for (unsigned i = 0; i < PORTUS_FILES; i++) {
-        if (writer->keep[i] < 0)
-            continue;
-        uint32_t error = atomic_load(&writer->link.control->file[i].error);
-        if (error == 0 || (error & PORTUS_ERROR_REPORTED))
-            continue;
-        atomic_fetch_or(&writer->link.control->file[i].error, PORTUS_ERROR_REPORTED);
-        return -(int)error;
-    }
-    return 0;
+        portus_writer_pause(writer, &patience);
 }
 
 int portus_barrier(const struct portus_link *link, struct portus_writer *writer, uint64_t *waited)
@@ -97,7 +92,7 @@ int portus_barrier(const struct portus_link *link, struct portus_writer *writer,
     if (began != 0)
         *waited += portus_now() - began;
     if (writer != NULL)
-        error = own_error(writer);
+        error = portus_writer_error(writer);
     errno = saved;
     return error;
 }

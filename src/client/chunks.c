@@ -78,10 +78,20 @@ static void grow(struct portus_chunks *chunks, uint32_t known)
 
 static void recycle(struct portus_chunks *chunks, uint64_t tail)
 {
+    uint64_t passed = 0;
+
     while (chunks->first < chunks->end) {
         uint32_t chunk = chunks->used[chunks->first % PORTUS_CHUNKS];
-        if (chunk == chunks->current || chunks->last_use[chunk] > tail || chunks->holds[chunk] != 0)
+        if (chunk == chunks->current || chunks->last_use[chunk] > tail)
             return;
+        if (chunks->holds[chunk] != 0) {
+            /* Behind the others: what it is held for may need one of them first. */
+            if (passed++ == chunks->end - chunks->first)
+                return;
+            chunks->used[chunks->end++ % PORTUS_CHUNKS] = chunk;
+            chunks->first++;
+            continue;
+        }
         chunks->stack[chunks->free++] = chunk;
         chunks->first++;
     }

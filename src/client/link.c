@@ -230,8 +230,6 @@ void portus_link_close(struct portus_link *link)
 {
     if (link->ring != NULL)
         munmap(link->ring, link->ring_map);
-    if (link->control != NULL)
-        munmap(link->control, sizeof(*link->control));
     close_descriptor(&link->socket);
     close_descriptor(&link->doorbell);
     close_descriptor(&link->keeper);

@@ -6,7 +6,7 @@
  * runs as this user, starts one if wanted, and maps what it shares.
  *
  * Not here: what is written into the ring (writer.h) and what to do when the
- * agent has died (takeover.h).
+ * agent has died (takeover.c).
  */
 #ifndef PORTUS_LINK_H
 #define PORTUS_LINK_H
@@ -47,7 +47,10 @@ struct portus_link_options {
 int portus_link_open(struct portus_link *link, const struct portus_link_options *options,
                      const char **why);
 
-/* Unmaps and closes. Other threads must not use the link any more. */
+/*
+ * Closes, and unmaps the ring. Other threads must not use the link any more. The control
+ * segment stays mapped: they may just be looking at it, and agents do not die often.
+ */
 void portus_link_close(struct portus_link *link);
 
 /* Whether keeper and worker are gone: no write of theirs can be under way any more. */
@@ -58,6 +61,21 @@ void portus_link_wake(const struct portus_link *link);
 
 /* Makes the worker turn its loop once, whatever it does. */
 void portus_link_ring(const struct portus_link *link);
+
+/* How long somebody has waited for a sign of life; zeroes to begin with. */
+struct portus_patience {
+    uint64_t since;
+    uint32_t beat;
+};
+
+/*
+ * To be called now and then by whoever waits for the agent: wakes it, and kills one
+ * that is stopped or does not move, so that its clients take over.
+ */
+void portus_link_prod(const struct portus_link *link, struct portus_patience *patience);
+
+/* The state letter of a process (proc(5) stat), or 0 if it is not known. */
+char portus_process_state(uint32_t pid);
 
 /*
  * Sends one message, with descriptor fd beside it unless it is -1. Never blocks.

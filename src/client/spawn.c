@@ -71,7 +71,8 @@ int portus_spawn(const char *path)
     plan->path = path;
     plan->stack = (char *)plan + head;
     plan->arguments[0] = (char *)path;
-    for (char **variable = environ; *variable != NULL && count < VARIABLES; variable++)
+    for (char **variable = environ; variable != NULL && *variable != NULL && count < VARIABLES;
+         variable++)
         if (strncmp(*variable, "LD_PRELOAD=", 11) != 0)
             plan->environment[count++] = *variable;
 

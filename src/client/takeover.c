@@ -18,40 +18,14 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "client/writer.h"
 #include "common/log.h"
 
 #define PAUSE_MS 50
-#define SUSPECT_NS 2000000000ull  /* no sign of life: look at the worker's state */
-#define GIVE_UP_NS 30000000000ull /* no sign of life, and not waiting for a disk */
-
-/* The state letter of a process (proc(5) stat), or 0. */
-static char process_state(uint32_t pid)
-{
-    char path[32], text[512], *end;
-    long length;
-    int fd;
-
-    snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-    fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return 0;
-    length = syscall(SYS_read, fd, text, sizeof(text) - 1);
-    syscall(SYS_close, fd);
-    if (length <= 0)
-        return 0;
-    text[length] = '\0';
-    end = strrchr(text, ')'); /* the name before may hold anything */
-    return end != NULL && end[1] == ' ' ? end[2] : 0;
-}
-
-static void kill_agent(struct portus_writer *writer, const char *reason)
-{
-    log_warn("the agent %s: it is killed, this program writes the rest itself", reason);
-    syscall(SYS_pidfd_send_signal, writer->link.keeper, SIGKILL, NULL, 0);
-}
+#define LEAVING_MS 200
 
 /* Restarted workers may have lost the message that brought a description: send them again. */
 static void engage_again(struct portus_writer *writer)
@@ -65,30 +39,21 @@ static void engage_again(struct portus_writer *writer)
     for (unsigned i = 0; i < PORTUS_FILES; i++)
         if (writer->keep[i] >= 0 &&
             atomic_load(&writer->link.control->file[i].state) == PORTUS_FILE_CLAIMED)
-            portus_link_send(&writer->link, PORTUS_OP_ENGAGE, i, 0, writer->keep[i]);
+            portus_link_send(&writer->link, PORTUS_OP_ENGAGE, i,
+                             writer->link.control->file[i].inode, writer->keep[i]);
     portus_unlock(&writer->lock);
 }
 
-void portus_writer_pause(struct portus_writer *writer, uint64_t *since, uint32_t *beat)
+void portus_writer_pause(struct portus_writer *writer, struct portus_patience *patience)
 {
     struct portus_control *control = writer->link.control;
-    uint32_t progress = atomic_load(&control->progress), now_beat = atomic_load(&control->beat);
-    uint64_t tail = atomic_load(&writer->session->tail), now = portus_now();
+    uint32_t progress = atomic_load(&control->progress);
+    uint64_t tail = atomic_load(&writer->session->tail);
 
     if (portus_writer_check(writer))
         return;
-    if (*since == 0 || now_beat != *beat) {
-        *since = now;
-        *beat = now_beat;
-    } else if (now - *since > SUSPECT_NS) {
-        char state = process_state(atomic_load(&control->worker));
-        if (state == 'T' || state == 't')
-            kill_agent(writer, "is stopped");
-        else if (now - *since > GIVE_UP_NS && state != 'D')
-            kill_agent(writer, "does not answer");
-    }
+    portus_link_prod(&writer->link, patience);
     engage_again(writer);
-    portus_link_ring(&writer->link); /* an idle worker must show a sign of life, too */
     atomic_fetch_add(&control->progress_waiters, 1);
     if (atomic_load(&writer->session->tail) == tail)
         portus_futex_wait(&control->progress, progress, PAUSE_MS);
@@ -110,6 +75,16 @@ static int write_whole(int fd, const uint8_t *data, size_t length, uint64_t offs
     return 0;
 }
 
+/* A program can close any descriptor, also ours, and open another under its number. */
+static bool is_ours(const struct portus_file *file, int fd)
+{
+    struct statx status;
+
+    return syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_INO, &status) == 0 &&
+           status.stx_ino == file->inode &&
+           makedev(status.stx_dev_major, status.stx_dev_minor) == file->device;
+}
+
 /* Replays one record; other threads may still be copying into it. */
 static void replay(struct portus_writer *writer, uint64_t sequence)
 {
@@ -124,6 +99,11 @@ static void replay(struct portus_writer *writer, uint64_t sequence)
     file = &writer->link.control->file[record->file];
     if (atomic_load(&file->error) != 0)
         return;
+    if (!is_ours(file, writer->keep[record->file])) {
+        log_error("%s: our descriptor of it was closed: its checkpoint is incomplete", file->path);
+        atomic_store(&file->error, EBADF);
+        return;
+    }
     error = write_whole(writer->keep[record->file], writer->data + record->data, record->length,
                         record->offset);
     if (error != 0) {
@@ -143,12 +123,36 @@ static void finish(struct portus_writer *writer, unsigned number)
     atomic_fetch_or(&file->last, PORTUS_STOPPED);
     if (state == PORTUS_FILE_DONE)
         return;
-    if (state != PORTUS_FILE_TRIMMED &&
+    if (!is_ours(file, fd)) {
+        atomic_store(&file->state, PORTUS_FILE_DONE);
+        return;
+    }
+    if (state != PORTUS_FILE_TRIMMED && atomic_load(&file->quiet) != 0 &&
         syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_SIZE, &status) == 0 &&
         atomic_load(&file->reserved_end) > status.stx_size)
         syscall(SYS_ftruncate, fd, status.stx_size);
     syscall(SYS_fcntl, fd, F_SETLEASE, F_UNLCK);
     atomic_store(&file->state, PORTUS_FILE_DONE);
+}
+
+/*
+ * Our connection is gone. Keeper and worker close it by leaving the kernel; were it
+ * ever closed by anything else, both must be gone, too, before we write.
+ */
+static void be_sure(struct portus_writer *writer)
+{
+    struct pollfd keeper = {.fd = writer->link.keeper, .events = POLLIN};
+    uint32_t worker = atomic_load(&writer->link.control->worker);
+    char state;
+
+    if (poll(&keeper, 1, LEAVING_MS) > 0)
+        return;
+    log_warn("the agent hung up and lives: it is killed, its clients write the rest themselves");
+    do
+        syscall(SYS_pidfd_send_signal, writer->link.keeper, SIGKILL, NULL, 0);
+    while (poll(&keeper, 1, LEAVING_MS) == 0);
+    while ((state = portus_process_state(worker)) != 0 && state != 'Z' && state != 'X')
+        poll(NULL, 0, 1);
 }
 
 bool portus_writer_check(struct portus_writer *writer)
@@ -163,6 +167,10 @@ bool portus_writer_check(struct portus_writer *writer)
     portus_lock(&writer->lock);
     if (atomic_load(&writer->gone))
         goto unlock;
+    if (atomic_load(&writer->session->serial) != writer->serial ||
+        atomic_load(&writer->session->state) == PORTUS_SESSION_FREE)
+        goto gone; /* the agent has ended our session, which it does when all is drained */
+    be_sure(writer);
     tail = atomic_load(&writer->session->tail);
     if (writer->head - tail > PORTUS_RECORDS)
         tail = writer->head > PORTUS_RECORDS ? writer->head - PORTUS_RECORDS : 0;
@@ -180,6 +188,7 @@ bool portus_writer_check(struct portus_writer *writer)
     for (unsigned i = 0; i < PORTUS_FILES; i++)
         if (writer->keep[i] >= 0)
             finish(writer, i);
+gone:
     atomic_store(&writer->gone, 1);
     portus_futex_advance(&control->finished);
     portus_futex_advance(&control->progress);

@@ -31,13 +31,14 @@
 #define SETTLE_MS 200
 
 int portus_writer_open(struct portus_writer *writer, const struct portus_link_options *options,
-                       const char **why)
+                       void (*kept)(int fd, bool is), const char **why)
 {
     int error;
 
     memset(writer, 0, sizeof(*writer));
     for (unsigned i = 0; i < PORTUS_FILES; i++)
         writer->keep[i] = -1;
+    writer->kept = kept;
     error = portus_chunks_open(&writer->chunks);
     if (error != 0) {
         *why = "out of memory";
@@ -49,6 +50,7 @@ int portus_writer_open(struct portus_writer *writer, const struct portus_link_op
         return error;
     }
     writer->session = &writer->link.control->session[writer->link.session];
+    writer->serial = atomic_load(&writer->session->serial);
     writer->record = (struct portus_record *)writer->link.ring;
     writer->data = writer->link.ring + PORTUS_RING_DATA;
     writer->restarts = atomic_load(&writer->link.control->restarts);
@@ -180,21 +182,24 @@ int portus_writer_engage(struct portus_writer *writer, const struct portus_claim
     atomic_store(&file->captured, 0);
     atomic_store(&file->drained, 0);
     atomic_store(&file->closed, 0);
+    atomic_store(&file->quiet, 1);
     atomic_store(&file->error, 0);
     atomic_store(&file->leaseless, claim->leaseless);
     file->device = claim->device;
     file->inode = claim->inode;
-    file->directory = claim->directory;
-    file->directory_above = claim->directory_above;
+    memcpy(file->directory, claim->directory, sizeof(file->directory));
     file->since_ns = portus_now();
     set_path(file, claim->path);
     atomic_fetch_add(&writer->link.control->live, 1);
     atomic_store(&file->state, PORTUS_FILE_CLAIMED);
-    error = portus_link_send(&writer->link, PORTUS_OP_ENGAGE, (uint32_t)number, 0, claim->fd);
+    error = portus_link_send(&writer->link, PORTUS_OP_ENGAGE, (uint32_t)number, claim->inode,
+                             claim->fd);
     if (error != 0)
         goto lease;
     portus_lock(&writer->lock);
     writer->keep[number] = keep;
+    if (writer->kept != NULL)
+        writer->kept(keep, true);
     writer->used[number] = true;
     portus_unlock(&writer->lock);
     portus_link_wake(&writer->link);
@@ -216,8 +221,8 @@ size_t portus_writer_append(struct portus_writer *writer, unsigned number, const
 {
     const uint8_t *source = data;
     size_t done = 0;
-    uint64_t since = 0, began = 0;
-    uint32_t beat = 0;
+    struct portus_patience patience = {0};
+    uint64_t began = 0;
 
     while (done < length) {
         size_t ask = length - done < PORTUS_CHUNK ? length - done : PORTUS_CHUNK;
@@ -240,10 +245,10 @@ size_t portus_writer_append(struct portus_writer *writer, unsigned number, const
         if (admitted == 0) {
             if (began == 0)
                 began = portus_now();
-            portus_writer_pause(writer, &since, &beat);
+            portus_writer_pause(writer, &patience);
             continue;
         }
-        since = 0;
+        patience.since = 0;
         portus_copy(writer->data + position, source + done, taken);
         portus_records_publish(
             writer, sequence,
@@ -275,11 +280,10 @@ static int sticky_error(struct portus_file *file)
 int portus_writer_drain(struct portus_writer *writer, unsigned number)
 {
     struct portus_file *file = file_at(writer, number);
-    uint64_t since = 0;
-    uint32_t beat = 0;
+    struct portus_patience patience = {0};
 
     while (!drained(writer, file) && !atomic_load(&writer->gone))
-        portus_writer_pause(writer, &since, &beat);
+        portus_writer_pause(writer, &patience);
     return sticky_error(file);
 }
 
@@ -298,6 +302,7 @@ static void let_go(struct portus_writer *writer, unsigned number)
 
 void portus_writer_leave(struct portus_writer *writer, unsigned number)
 {
+    atomic_store(&file_at(writer, number)->quiet, 1);
     stop(writer, number);
     let_go(writer, number);
 }
@@ -305,13 +310,13 @@ void portus_writer_leave(struct portus_writer *writer, unsigned number)
 int portus_writer_release(struct portus_writer *writer, unsigned number)
 {
     struct portus_file *file = file_at(writer, number);
-    uint64_t since = 0;
-    uint32_t beat = 0;
+    struct portus_patience patience = {0};
     int error;
 
+    atomic_store(&file->quiet, 1);
     stop(writer, number);
     while (atomic_load(&file->state) != PORTUS_FILE_DONE && !atomic_load(&writer->gone))
-        portus_writer_pause(writer, &since, &beat);
+        portus_writer_pause(writer, &patience);
     error = sticky_error(file);
     let_go(writer, number);
     return error;
@@ -328,6 +333,11 @@ unsigned portus_writer_reap(struct portus_writer *writer)
         if (atomic_load(&file_at(writer, i)->state) != PORTUS_FILE_DONE) {
             live++;
         } else if (!writer->used[i]) {
+            uint32_t error = atomic_load(&file_at(writer, i)->error);
+            if (error != 0 && !(error & PORTUS_ERROR_REPORTED))
+                atomic_store(&writer->lost, error);
+            if (writer->kept != NULL)
+                writer->kept(writer->keep[i], false);
             syscall(SYS_close, writer->keep[i]);
             writer->keep[i] = -1;
             if (!atomic_load(&writer->gone))
@@ -336,6 +346,28 @@ unsigned portus_writer_reap(struct portus_writer *writer)
     }
     portus_unlock(&writer->lock);
     return live;
+}
+
+int portus_writer_error(struct portus_writer *writer)
+{
+    for (unsigned i = 0; i < PORTUS_FILES; i++) {
+        if (writer->keep[i] < 0)
+            continue;
+        uint32_t error = atomic_load(&file_at(writer, i)->error);
+        if (error == 0 || (error & PORTUS_ERROR_REPORTED))
+            continue;
+        atomic_fetch_or(&file_at(writer, i)->error, PORTUS_ERROR_REPORTED);
+        return -(int)error;
+    }
+    return -(int)atomic_exchange(&writer->lost, 0);
+}
+
+bool portus_writer_busy(const struct portus_writer *writer)
+{
+    for (unsigned i = 0; i < PORTUS_FILES; i++)
+        if (writer->used[i])
+            return true;
+    return false;
 }
 
 bool portus_writer_warm(struct portus_writer *writer)

@@ -43,32 +43,36 @@ struct portus_writer {
     uint8_t *data;
     struct portus_lock lock;
     struct portus_chunks chunks;
-    uint64_t head;           /* records reserved */
-    uint64_t burst;          /* bytes since the log was empty */
-    _Atomic uint32_t gone;   /* taken over, or the agent has let us go */
-    _Atomic uint64_t warmed; /* bytes of the ring that are in our page tables */
-    uint32_t restarts;       /* of the worker, as far as acted upon */
-    int keep[PORTUS_FILES];  /* our own copy of each engaged description, or -1 */
-    bool used[PORTUS_FILES]; /* the caller still goes by this number */
+    uint64_t head;                 /* records reserved */
+    uint64_t burst;                /* bytes since the log was empty */
+    _Atomic uint32_t gone;         /* taken over, or the agent has let us go */
+    uint32_t serial;               /* of our session */
+    _Atomic uint64_t warmed;       /* bytes of the ring that are in our page tables */
+    uint32_t restarts;             /* of the worker, as far as acted upon */
+    void (*kept)(int fd, bool is); /* see portus_writer_open */
+    _Atomic uint32_t lost;         /* errno of a file that was given back before anybody was told */
+    int keep[PORTUS_FILES];        /* our own copy of each engaged description, or -1 */
+    bool used[PORTUS_FILES];       /* the caller still goes by this number */
 };
 
 /* A file to be engaged. Numbers as in struct portus_file. */
 struct portus_claim {
     int fd;
-    uint64_t device, inode, directory, directory_above;
+    uint64_t device, inode, directory[PORTUS_ANCESTORS];
     uint64_t size;
     bool leaseless;
     const char *path;
 };
 
 /*
- * Connects (starting the agent if options say so). 0 or a negative errno, with
- * a sentence in *why.
+ * Connects (starting the agent if options say so). kept, if not NULL, is told of each
+ * copy of a description that is made (true) and that is about to be closed (false). 0
+ * or a negative errno, with a sentence in *why.
  */
 int portus_writer_open(struct portus_writer *writer, const struct portus_link_options *options,
-                       const char **why);
+                       void (*kept)(int fd, bool is), const char **why);
 
-/* Closes all. No thread may be inside. In a forked child: true, which frees no shared thing. */
+/* Closes all. No thread may be inside. Nothing of what is shared with the agent changes. */
 void portus_writer_close(struct portus_writer *writer);
 
 /*
@@ -145,7 +149,7 @@ int portus_writer_release(struct portus_writer *writer, unsigned file);
 unsigned portus_writer_reap(struct portus_writer *writer);
 
 /* Waits a short while for the agent to get on, takes over if it is dead or hangs. */
-void portus_writer_pause(struct portus_writer *writer, uint64_t *since, uint32_t *beat);
+void portus_writer_pause(struct portus_writer *writer, struct portus_patience *patience);
 
 /* takeover.c: if the agent is gone, replays what is left. Returns whether it is gone. */
 bool portus_writer_check(struct portus_writer *writer);
@@ -157,6 +161,15 @@ bool portus_writer_check(struct portus_writer *writer);
  * and closing ours would drop the POSIX locks that this process has on the file.
  */
 bool portus_writer_settle(struct portus_writer *writer, uint64_t device, uint64_t inode);
+
+/*
+ * The first error of a file of ours that no call of the program has returned yet, or 0.
+ * A negative errno, once.
+ */
+int portus_writer_error(struct portus_writer *writer);
+
+/* Whether the caller still goes by the number of any file. */
+bool portus_writer_busy(const struct portus_writer *writer);
 
 /* Maps pages of the ring that the agent has populated; true when there is no more to do. */
 bool portus_writer_warm(struct portus_writer *writer);

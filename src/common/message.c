@@ -14,6 +14,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Descriptors that fit into the buffer, whose size is rounded up. */
+#define ROOM ((CMSG_SPACE(sizeof(int) * PORTUS_MESSAGE_FDS) - CMSG_LEN(0)) / sizeof(int))
+
 union control {
     struct cmsghdr header;
     char space[CMSG_SPACE(sizeof(int) * PORTUS_MESSAGE_FDS)];
@@ -63,7 +66,7 @@ int portus_message_receive(int socket, struct portus_message *message, int *fds,
                             .msg_control = &control,
                             .msg_controllen = sizeof(control)};
     struct pollfd event = {.fd = socket, .events = POLLIN};
-    int received[PORTUS_MESSAGE_FDS];
+    int received[ROOM];
     unsigned number = 0;
     ssize_t length;
     int error = 0;
@@ -79,9 +82,11 @@ int portus_message_receive(int socket, struct portus_message *message, int *fds,
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
             continue;
         number = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        if (number > ROOM)
+            number = ROOM;
         memcpy(received, CMSG_DATA(c), sizeof(int) * number);
     }
-    if (packet.msg_flags & MSG_CTRUNC)
+    if ((packet.msg_flags & MSG_CTRUNC) || number > PORTUS_MESSAGE_FDS)
         error = -EMSGSIZE;
     else if (length == 0)
         error = -ECONNRESET;

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/futex.h"
 #include "ctl/ctl.h"
@@ -41,7 +42,7 @@ static unsigned count_others(void)
 
 static int none(const char *command)
 {
-    unsigned others = count_others();
+    unsigned others = isatty(STDERR_FILENO) ? count_others() : 0;
 
     if (others > 0)
         complain("%s: %u of your agents run%s for another job or cgroup: use --job, or ask from "
@@ -125,8 +126,8 @@ static void copy_file(struct view_file *out, struct portus_file *file, uint64_t 
     out->error = LOAD(file->error) & ~PORTUS_ERROR_REPORTED;
     out->device = ONCE(file->device);
     out->inode = ONCE(file->inode);
-    out->directory = ONCE(file->directory);
-    out->directory_above = ONCE(file->directory_above);
+    for (unsigned i = 0; i < PORTUS_ANCESTORS; i++)
+        out->directory[i] = ONCE(file->directory[i]);
     out->drained = LOAD(file->drained);
     out->captured = LOAD(file->captured);
     out->size = LOAD(file->size);

@@ -30,7 +30,7 @@ struct view_file {
     uint32_t state;   /* enum portus_file_state */
     bool closed, leaseless;
     uint32_t error;
-    uint64_t device, inode, directory, directory_above;
+    uint64_t device, inode, directory[PORTUS_ANCESTORS];
     uint64_t size, captured, drained, since_ns;
     uint64_t age_ns;
     char path[PORTUS_FILE_PATH + 4]; /* "..." in front where its beginning is not known */

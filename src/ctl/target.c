@@ -51,9 +51,9 @@ bool target_covers(const struct target *target, const struct view_file *file)
 {
     if (!target->directory)
         return file->inode == target->inode && file->device == target->device;
-    if (file->device == target->device &&
-        (file->directory == target->inode || file->directory_above == target->inode))
-        return true;
+    for (unsigned i = 0; i < PORTUS_ANCESTORS; i++)
+        if (file->device == target->device && file->directory[i] == target->inode)
+            return true;
     return target->real != NULL && file->path[0] == '/' && below(target->real, file->path);
 }
 

@@ -74,7 +74,7 @@ def numbers(name, samples):
     for key, of in samples.items():
         entry = found[key] = {"memcpy": middle(of.memcpy), "first": middle(of.first),
                               "back": middle(of.back), "drained": middle(of.drained),
-                              "synced": middle(of.synced), "bytes": of.bytes, "versions": of.versions}
+                              "synced": middle(of.synced), "queued": middle(of.queued), "bytes": of.bytes, "versions": of.versions}
         entry["pause"] = entry["first"] if name == "first" else middle(of.pause)
         entry["to_memcpy"] = ratio(entry["pause"], entry["memcpy"])
         entry["back_to_memcpy"] = ratio(entry["back"], entry["memcpy"])
@@ -83,33 +83,36 @@ def numbers(name, samples):
             entry["back_faster"] = ratio(found["plain"]["back"], entry["back"])
             entry["equal"] = of.digest == plain.digest
             entry["saves"], entry["captured"] = of.saves, of.captured
-        entry["samples"] = {k: getattr(of, k) for k in ("first", "pause", "back", "memcpy", "drained", "synced")}
+        entry["samples"] = {k: getattr(of, k) for k in ("first", "pause", "back", "memcpy", "drained", "synced", "queued")}
     return found
 
 
-def save_rows(results):
-    head = ["a save", "plain s", "Portus s", "× faster", "× memcpy", "drained after s",
-            "back to back: plain s", "Portus s", "× faster", "× memcpy"]
+def save_rows(results, when):
+    """A table of the saves with a pause before each ("pause") or without ("back")."""
+    pause = when == "pause"
+    prefix = "" if pause else "back_"
+    head = ["a save, half a second after the last one was synced" if pause else "saves back to back",
+            "plain s", "Portus s", "× faster", "× memcpy"] + ["readable after s"] * pause
     rows = []
     for name, title, *_ in saves.ROWS:
         row = results.get(name)
-        if row is None:
+        if row is None or name == "first" and not pause:
             continue
         if "skipped" in row:
             rows.append([title, f"skipped: {row['skipped']}"] + [""] * (len(head) - 2))
             continue
-        plain = row["plain"]
         for key, words in VARIANTS.items():
-            if key not in row:
-                continue
-            of = row[key]
-            note = "" if of["captured"] >= of["saves"] else f" (captured {of['captured']} of {of['saves']})"
-            note += "" if of["equal"] else " **FILES DIFFER**"
-            rows.append([title + words + note, seconds(plain["pause"]), seconds(of["pause"]),
-                         times(of["faster"], 1), times(of["to_memcpy"]), times((of["drained"] or {}).get("median")),
-                         seconds(plain["back"]), seconds(of["back"]), times(of["back_faster"], 1),
-                         times(of["back_to_memcpy"])])
+            if key in row:
+                of = row[key]
+                rows.append([title + words + problems(of), seconds(row["plain"][when]), seconds(of[when]),
+                             times(of[prefix + "faster"], 1), times(of[prefix + "to_memcpy"])]
+                            + [seconds(of["drained"])] * pause)
     return markdown(head, rows) if rows else ""
+
+
+def problems(of):
+    found = "" if of["captured"] >= of["saves"] else f" (captured {of['captured']} of {of['saves']})"
+    return found + ("" if of["equal"] else " **THE FILES DIFFER**")
 
 
 # ---- the others ------------------------------------------------------------------
@@ -177,6 +180,17 @@ def measure(options):
     return results
 
 
+def queued(results):
+    """The part of all saves' time that the programs waited for a processor: others were at work."""
+    waited = total = 0.0
+    for row in results.values():
+        for of in row.values():
+            samples = of.get("samples") if isinstance(of, dict) else None
+            if isinstance(samples, dict):
+                waited, total = waited + sum(samples["queued"]), total + sum(samples["pause"])
+    return waited / total if total else 0.0
+
+
 def about(found, options, results):
     versions = {}
     for row in results.values():
@@ -184,11 +198,13 @@ def about(found, options, results):
     found["versions"] = versions
     found["load_after"] = os.getloadavg()[0]
     memcpy = [row["plain"]["memcpy"]["median"] for row in results.values() if (row.get("plain") or {}).get("memcpy")]
+    found["queued"] = queued(results)
     words = [f"{found['cpu']}, {found['cores']} cores, {found['memory_gib']} GiB",
              f"Linux {found['kernel']}, {found['file_system']}",
              ", ".join(f"{name} {version}" for name, version in versions.items()),
              f"{options.size:g} GiB in 210 tensors" + (f", memcpy {min(memcpy):.3f} s" if memcpy else ""),
-             f"load {found['load_before']:.1f} before, {found['load_after']:.1f} after"]
+             f"load {found['load_before']:.1f} before, {found['load_after']:.1f} after",
+             f"{found['queued']:.0%} of the saves' time was spent waiting for a processor" if found["queued"] else ""]
     return "; ".join(filter(None, words))
 
 
@@ -207,7 +223,7 @@ def main():
     progress("")
     words = about(found, options, results)
     print(words + "\n")
-    for table in save_rows(results), cost_rows(results), call_rows(results), start_rows(results):
+    for table in save_rows(results, "pause"), save_rows(results, "back"), cost_rows(results), call_rows(results), start_rows(results):
         if table:
             print(table + "\n")
     with open(options.json, "w") as f:

@@ -9,7 +9,8 @@ JSON. The same program runs plainly and with the shim: it knows nothing of it.
     memcpy             copies the state's bytes by one thread: the physical limit
     save NAME          saves; for an asynchronous kind: how long it kept us
     burst NAME...      saves one after another
-    loop [LOOPS]       a fixed loop of products of matrices, by one thread
+    calibrate SECONDS  makes the loop below about that long
+    loop               a fixed loop of products of matrices, by one thread
     save-loop NAME     a save and, without a pause, the loop
 """
 import ctypes
@@ -163,15 +164,25 @@ def timed(save, state, name, before=None):
     return time.perf_counter() - began, after
 
 
+def queued():
+    """Seconds that this thread has waited for a processor so far."""
+    try:
+        with open("/proc/thread-self/schedstat") as f:
+            return int(f.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
 def answer(words, save, state, memcpy, loop):
     if words[0] == "memcpy":
         return {"seconds": min(memcpy.seconds() for _ in range(2))}
     if words[0] == "save":
-        began = time.perf_counter()
+        before = queued()
         seconds, after = timed(save, state, words[1])
+        waited = queued() - before
         if after is not None:
             after()
-        return {"seconds": seconds, "whole": time.perf_counter() - began}
+        return {"seconds": seconds, "queued": waited}
     if words[0] == "burst":
         took, after = [], None
         for name in words[1:]:

@@ -51,7 +51,7 @@ class Samples:
 
     def __init__(self):
         self.first, self.pause, self.back, self.memcpy = [], [], [], []
-        self.drained, self.synced = [], []
+        self.drained, self.synced, self.queued = [], [], []
         self.saves = self.captured = 0
         self.digest = None
 
@@ -59,7 +59,8 @@ class Samples:
         """A save after a pause, and how long until others can read it, until it is on the disk."""
         machine.settle()
         self.memcpy.append(saver.ask("memcpy")["seconds"])
-        seconds = saver.ask("save", name)["seconds"]
+        answer = saver.ask("save", name)
+        seconds = answer["seconds"]
         began = time.perf_counter()
         programs.wait_whole(saver.path(name))
         drained = time.perf_counter() - began
@@ -69,6 +70,7 @@ class Samples:
             self.first.append(seconds)
             return
         self.pause.append(seconds)
+        self.queued.append(answer["queued"])
         self.drained.append(drained)
         self.synced.append(time.perf_counter() - began)
 

@@ -3,8 +3,8 @@
  * latest.c -- shards, then the pointer: by rename, and by plain open in the directory above
  * run: captures=1 captures-all=9
  *
- * Right: as soon as the pointer is there the shards are whole, also for who only
- * asks for their size; the older step goes after that.
+ * Right: whoever has read the pointer finds the shards whole, also by their size; the
+ * older step goes after that.
  */
 #include "helper.h"
 
@@ -30,7 +30,7 @@ int main(void)
             save(name, 2 * BIG + (size_t)shard, (uint64_t)(3 * step + shard));
         }
         point(step % 3 == 2 ? "newest" : "latest", step, step % 3 == 0);
-        snprintf(command, sizeof command, "cat latest; stat -c '%%n %%s' step%d/*", step);
+        snprintf(command, sizeof command, "cat latest newest 2>/dev/null; stat -c '%%n %%s' step%d/*", step);
         bare(command);
         if (step == 0)
             continue;

@@ -175,10 +175,10 @@ static struct view_file live(const char *path)
     *strrchr(directory, '/') = '\0';
     *strrchr(directory, '/') = '\0';
     assert_int_equal(stat(directory, &status), 0);
-    file.directory = status.st_ino;
+    file.directory[0] = status.st_ino;
     strcat(directory, "/..");
     assert_int_equal(stat(directory, &status), 0);
-    file.directory_above = status.st_ino;
+    file.directory[1] = status.st_ino;
     snprintf(file.path, sizeof(file.path), "%s", path);
     return file;
 }

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The program runs in a cgroup with little memory and saves more than that.
+# Right: nobody is killed for want of memory where the plain run is not; all files are right.
+# run: script root timeout=120
+import json
+import os
+
+from lib import agents, program, trial
+
+LIMIT = 256 << 20
+name = f"portus-{trial.JOB}"
+if os.path.exists("/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+    group, limit, swap = f"/sys/fs/cgroup/memory/{name}", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"
+elif "memory" in (open("/sys/fs/cgroup/cgroup.subtree_control").read() if os.path.exists("/sys/fs/cgroup/cgroup.subtree_control") else ""):
+    group, limit, swap = f"/sys/fs/cgroup/{name}", "memory.max", "memory.swap.max"
+else:
+    trial.skip("no memory cgroup")
+ops = []
+for i in range(10):
+    ops += [["open", "new.ckpt"], ["write", 24 << 20, i % 2], ["write", 24 << 20, 2], ["close"],
+            ["rename", "new.ckpt", f"{i % 3}.ckpt"], ["open", f"direct{i % 2}.ckpt"], ["write", 16 << 20, i % 2], ["close"]]
+try:
+    os.mkdir(group)
+    with open(f"{group}/{limit}", "w", encoding="ascii") as f:
+        f.write(str(LIMIT))
+except OSError as e:
+    trial.skip(f"no cgroup of our own: {e.strerror}")
+try:
+    if os.path.exists(f"{group}/{swap}"):
+        with open(f"{group}/{swap}", "w", encoding="ascii") as f:
+            f.write(str(LIMIT if "memsw" in swap else 0))
+    join = ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh"]
+    for mode in (None, "default", "all"):
+        d = trial.fresh()
+        with open(d + ".json", "w", encoding="ascii") as f:
+            f.write(json.dumps(ops))
+        out = program.run([*join, *trial.WRITER, f"@{d}.json"], d, program.environment(trial.JOB, mode), 60)
+        if mode is None and out.status != 0:
+            trial.skip("does not fit plainly either: " + out.how())
+        trial.expect(out.status == 0, f"{mode}: {out.how()}", out)
+        trial.whole(ops, d, str(mode), out)
+    trial.expect(agents.pids(trial.JOB), "nothing was captured")
+finally:
+    agents.kill(trial.JOB)
+    agents.until(lambda: not open(f"{group}/cgroup.procs").read(), 5)
+    os.rmdir(group)

@@ -324,6 +324,7 @@ static bool write_uncaptured(const struct file *file, int fd, const struct iovec
 {
     bool current = offset == FILE_CURRENT;
     uint64_t began = portus_now();
+    int saved = errno;
 
     if (file->sampled) {
         *result =
@@ -335,8 +336,10 @@ static bool write_uncaptured(const struct file *file, int fd, const struct iovec
     if (total <= PIECE || offset < FILE_CURRENT || !policy_pieces(fd))
         return false;
     for (int i = 0; i < count; i++) /* EFAULT is better met by one call, as without us */
-        if (!portus_records_readable(vector[i].iov_base, vector[i].iov_len))
+        if (!portus_records_readable(vector[i].iov_base, vector[i].iov_len)) {
+            errno = saved;
             return false;
+        }
     *result = write_plain(fd, vector, count, 0, total, offset, current);
     return true;
 }

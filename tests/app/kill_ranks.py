@@ -22,7 +22,8 @@ for step in range(6):
         os.write(fd, b"%d" % step)
         os.close(fd)
         if not step % 2: os.rename(name, "latest")
-        os.write(1, b"nn")
+        os.write(int(sys.argv[2]), b"n")
+        os.write(int(sys.argv[3]), b"n")
     else:
         os.makedirs(f"s{step}", exist_ok=True)
         fd = os.open(f"s{step}/{rank}.ckpt", os.O_CREAT | os.O_WRONLY, 0o644)
@@ -36,13 +37,14 @@ named, kills = set(), 0
 length = None
 for seed in range(-1, 24):
     chance, d = random.Random(seed), trial.fresh()
-    (done_in, done_out), (next_in, next_out) = os.pipe(), os.pipe()
+    (done_in, done_out), go = os.pipe(), [os.pipe(), os.pipe()]
     ranks = []
     for rank in range(3):
-        streams = {"stdin": done_in, "stdout": next_out} if rank == 2 else {"stdin": next_in, "stdout": done_out}
+        streams = {"stdin": go[rank][0], "stdout": done_out} if rank < 2 else \
+            {"stdin": done_in, "pass_fds": (go[0][1], go[1][1])}
         env = program.environment(trial.JOB, "all" if seed % 2 else "default")
-        ranks.append(program.start([sys.executable, "-u", "-c", RANK, str(rank)], d, env, **streams))
-    for fd in (done_in, done_out, next_in, next_out):
+        ranks.append(program.start([sys.executable, "-u", "-c", RANK, str(rank), str(go[0][1]), str(go[1][1])], d, env, **streams))
+    for fd in (done_in, done_out, *go[0], *go[1]):
         os.close(fd)
     begin = time.monotonic()
     if length is not None:

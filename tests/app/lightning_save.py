@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Lightning: Trainer with ModelCheckpoint, last and best two, and a resumed run.
 # Right: the same files and the same end.
-# run: needs=torch,lightning captures=2 timeout=180 modes=all recheck loose=last.ckpt,epoch=0-step=4.ckpt,epoch=1-step=8.ckpt,epoch=2-step=12.ckpt,epoch=3-step=16.ckpt
+# run: needs=torch,lightning captures=2 timeout=180 modes=all
 import hashlib
 import logging
 import os

@@ -88,12 +88,14 @@ class Compared(Test):
                 raise Failure("\n".join(f"{mode}: {s}" for s in said) + "\n" + outcome.tail())
 
     def once(self, options, directory, job, mode):
-        cwd = os.path.join(directory, mode or "plain")
+        cwd = os.path.join(directory, "run")  # the same path each time: some files name it
         os.mkdir(cwd)
         more = {} if "untouched" not in self.tags else {"PORTUS_SUMMARY": "0"}
         env = program.environment(job, mode, **(more if mode else {}))
         outcome = program.run(self.argv, cwd, env, self.timeout)
-        return outcome, state.snapshot(cwd)
+        found = state.snapshot(cwd)
+        os.rename(cwd, os.path.join(directory, mode or "plain"))
+        return outcome, found
 
     def compare(self, mode, plain, before, outcome, after, job):
         said = []

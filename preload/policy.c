@@ -339,7 +339,7 @@ int policy_open(int at, const char *path, int flags)
         return 0;
     directories(at, path, directory);
     if (beside_live(control, directory)) {
-        /* A new or empty file that is captured itself keeps its place in the order. */
+        /* What a new or empty file gets is captured in its place; only its creation is early. */
         bool exists = syscall(SYS_statx, at, path, 0, STATX_SIZE, &status) == 0;
         bool kept = portus_env_match(shim.env.match, path) && (!exists || status.stx_size == 0) &&
                     !(flags & (O_APPEND | O_DIRECT));

@@ -116,6 +116,15 @@ static void finish(struct agent *agent, unsigned number)
     portus_futex_advance(&agent->control->finished);
 }
 
+/* Whether a session's client has left and all of its log is replayed. */
+static bool ended(const struct agent *agent, uint32_t session)
+{
+    const struct portus_session *shared = &agent->control->session[session];
+
+    return atomic_load(&shared->state) == PORTUS_SESSION_DYING &&
+           atomic_load(&shared->head) >> 1 == agent->state->session[session].tail;
+}
+
 bool agent_files_finish(struct agent *agent)
 {
     bool did = false;
@@ -127,7 +136,8 @@ bool agent_files_finish(struct agent *agent)
         if (agent->state->file[i] == 0 || owner == 0)
             continue;
         last = atomic_load(&agent->control->file[i].last);
-        if ((last & PORTUS_STOPPED) && last >> 1 <= agent->state->session[owner - 1].tail) {
+        if ((last & PORTUS_STOPPED) &&
+            (last >> 1 <= agent->state->session[owner - 1].tail || ended(agent, owner - 1))) {
             finish(agent, i);
             did = true;
         }

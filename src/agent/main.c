@@ -7,9 +7,9 @@
  * descriptor table, which is replaced when it dies. It ends when the worker ends
  * by itself, which it does when nobody has needed it for a while.
  *
- * Started by the shim. Nothing is inherited from the program but its user, its
- * cgroup, its namespaces and PORTUS_*: no descriptor (a pipe would keep a reader
- * waiting), no directory, no session, no signal mask.
+ * Started by the shim, with the program's environment, user, cgroup and namespaces,
+ * but none of its descriptors (a pipe would keep a reader waiting), nor its directory,
+ * session, signal mask or processors.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -53,6 +53,7 @@ static void leave(void)
 static void raise_limits(void)
 {
     struct rlimit limit;
+    cpu_set_t all;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
         limit.rlim_cur = limit.rlim_max;
@@ -60,6 +61,9 @@ static void raise_limits(void)
     }
     limit.rlim_cur = limit.rlim_max = 0;
     setrlimit(RLIMIT_CORE, &limit);
+    /* A rank that is bound to one processor must not share it with the drain. */
+    memset(&all, 0xff, sizeof(all));
+    sched_setaffinity(0, sizeof(all), &all);
 }
 
 static struct portus_control *make_control(struct agent_state *state)

@@ -41,7 +41,7 @@ static uint64_t all_rings(const struct agent *agent)
 
     for (unsigned i = 0; i < PORTUS_SESSIONS; i++)
         if (agent->state->session[i].ring != 0)
-            sum += atomic_load(&agent->control->session[i].ring_bytes);
+            sum += agent->state->session[i].ring_bytes;
     return sum;
 }
 
@@ -49,7 +49,7 @@ static uint64_t all_rings(const struct agent *agent)
 static uint64_t ceiling(const struct agent *agent, unsigned number)
 {
     const struct agent_session *session = &agent->state->session[number];
-    uint64_t now = atomic_load(&agent->control->session[number].ring_bytes);
+    uint64_t now = session->ring_bytes;
     uint64_t rings = all_rings(agent), headroom = portus_memory_headroom(), limit;
 
     /* Half of what would be free without us, less what the others have. */
@@ -62,9 +62,9 @@ static uint64_t ceiling(const struct agent *agent, unsigned number)
 /* Adds bytes to a ring and makes their pages present. 0 or a negative errno. */
 static int extend(struct agent *agent, unsigned number, uint64_t bytes)
 {
-    struct portus_session *session = &agent->control->session[number];
-    int ring = agent->state->session[number].ring;
-    uint64_t now = atomic_load(&session->ring_bytes);
+    struct agent_session *session = &agent->state->session[number];
+    int ring = session->ring;
+    uint64_t now = session->ring_bytes;
     uint8_t *data = agent->ring[number] + PORTUS_RING_DATA;
 
     if (ftruncate(ring, (off_t)(PORTUS_RING_DATA + now + bytes)) < 0 && errno != EPERM)
@@ -76,7 +76,8 @@ static int extend(struct agent *agent, unsigned number, uint64_t bytes)
         if (fallocate(ring, 0, (off_t)(PORTUS_RING_DATA + now), (off_t)bytes) < 0)
             return -errno;
     }
-    atomic_store(&session->ring_bytes, now + bytes);
+    session->ring_bytes = now + bytes;
+    atomic_store(&agent->control->session[number].ring_bytes, now + bytes);
     return 0;
 }
 
@@ -126,6 +127,7 @@ int agent_session_open(struct agent *agent, const struct agent_peer *peer, uint6
     }
     session->tail = 0;
     session->stalled = 0;
+    session->ring_bytes = 0;
     session->ring_map = PORTUS_RING_DATA + limit;
     session->pidfd = peer->pidfd;
     session->ring = ring;
@@ -223,7 +225,7 @@ bool agent_rings_grow(struct agent *agent)
 
         if (atomic_load(&shared->state) != PORTUS_SESSION_ACTIVE || agent->ring[i] == NULL)
             continue;
-        now = atomic_load(&shared->ring_bytes);
+        now = agent->state->session[i].ring_bytes;
         wanted = atomic_load(&shared->wanted);
         if (wanted == 0 || wanted > PORTUS_RING_MAX || wanted + SLACK / 2 <= now)
             continue;
@@ -237,7 +239,7 @@ bool agent_rings_grow(struct agent *agent)
             atomic_store(&shared->ring_goal, now);
             continue;
         }
-        if (atomic_load(&shared->ring_bytes) >= goal)
+        if (agent->state->session[i].ring_bytes >= goal)
             portus_futex_advance(&agent->control->finished);
         return true;
     }
@@ -249,7 +251,7 @@ static bool shrink(struct agent *agent, unsigned number)
 {
     struct agent_session *session = &agent->state->session[number];
     struct portus_session *shared = &agent->control->session[number];
-    uint64_t head = session->tail << 1, now = atomic_load(&shared->ring_bytes);
+    uint64_t head = session->tail << 1, now = session->ring_bytes;
 
     if (now <= FIRST || atomic_load(&shared->state) != PORTUS_SESSION_ACTIVE)
         return false;
@@ -262,6 +264,7 @@ static bool shrink(struct agent *agent, unsigned number)
     }
     atomic_store(&shared->wanted, 0);
     atomic_store(&shared->ring_goal, FIRST);
+    session->ring_bytes = FIRST;
     atomic_store(&shared->ring_bytes, FIRST);
     fallocate(session->ring, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
               (off_t)(PORTUS_RING_DATA + FIRST), (off_t)(now - FIRST));

@@ -31,11 +31,12 @@ struct agent_peer {
 };
 
 struct agent_session {
-    int ring;          /* memfd */
-    int pidfd;         /* outlives the connection: its client may still be copying */
-    uint64_t tail;     /* the true one; the one in shared memory is for clients */
-    uint64_t ring_map; /* bytes that are mapped */
-    uint64_t stalled;  /* when a record was first found not ready, ns; for the log */
+    int ring;            /* memfd */
+    int pidfd;           /* outlives the connection: its client may still be copying */
+    uint64_t tail;       /* the true one; the one in shared memory is for clients */
+    uint64_t ring_map;   /* bytes that are mapped */
+    uint64_t ring_bytes; /* data bytes that may be used; the one in shared memory is for clients */
+    uint64_t stalled;    /* when a record was first found not ready, ns; for the log */
 };
 
 struct agent_state {

@@ -210,7 +210,7 @@ int portus_link_open(struct portus_link *out, const struct portus_link_options *
         if (options->agent == NULL || portus_now() > deadline)
             return error;
         if (error == -ECONNREFUSED && !started) {
-            int failed = portus_spawn(options->agent);
+            int failed = portus_spawn(options->agent, options->job);
             if (failed != 0) {
                 *why = "portus-agent cannot be started";
                 return failed;

@@ -40,7 +40,7 @@ struct portus_link_options {
  * Connects. Returns 0 and fills *link, or a negative errno: -ECONNREFUSED there
  * is no agent (and none was to be started), -EPERM the name belongs to another
  * user, -EPROTO an agent of another version, anything else as the kernel said;
- * when *why is not NULL it is set to a sentence. Waits 3 s at most. All
+ * when *why is not NULL it is set to a sentence. Waits 4 s at most. All
  * descriptors are close-on-exec and numbered 512 or higher; -EMFILE where the limit
  * does not allow that.
  */

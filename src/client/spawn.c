@@ -15,6 +15,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -31,7 +32,8 @@ struct plan {
     char *stack; /* of two halves: the first clone's, the second's */
     int error;   /* errno of execve */
     char *arguments[2];
-    char *environment[VARIABLES + 1];
+    char *environment[VARIABLES + 2];
+    char job[1100];
 };
 
 static int run(void *argument)
@@ -57,7 +59,7 @@ static int orphan(void *argument)
     return 0;
 }
 
-int portus_spawn(const char *path)
+int portus_spawn(const char *path, const char *job)
 {
     size_t head = (sizeof(struct plan) + 63) & ~(size_t)63, size = head + 2 * STACK;
     sigset_t all, before;
@@ -73,8 +75,11 @@ int portus_spawn(const char *path)
     plan->arguments[0] = (char *)path;
     for (char **variable = environ; variable != NULL && *variable != NULL && count < VARIABLES;
          variable++)
-        if (strncmp(*variable, "LD_PRELOAD=", 11) != 0)
+        if (strncmp(*variable, "LD_PRELOAD=", 11) != 0 &&
+            strncmp(*variable, "PORTUS_JOB=", 11) != 0)
             plan->environment[count++] = *variable;
+    snprintf(plan->job, sizeof(plan->job), "PORTUS_JOB=%s", job);
+    plan->environment[count] = plan->job;
 
     /* No handler of the program may run in the clones, on our small stacks. */
     sigfillset(&all);

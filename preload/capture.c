@@ -109,7 +109,6 @@ static ssize_t write_plain(int fd, const struct iovec *vector, int count, size_t
                            off_t offset, bool current)
 {
     struct iovec part[PARTS];
-
     int saved = errno;
 
     while (done < total) {
@@ -175,11 +174,13 @@ unguard:
 void file_ahead_end(void)
 {
     uint32_t number = (uint32_t)(ahead - aheads);
+    struct guard guard = shim_guard();
 
     if (atomic_load(&shim.connected))
         portus_writer_drop_ahead(&shim.writer, ahead);
     ahead = NULL;
     atomic_fetch_and(&aheads_busy, ~(1u << number));
+    shim_unguard(&guard);
 }
 
 static size_t append(struct file *file, const void *data, size_t length, uint64_t offset,

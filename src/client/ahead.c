@@ -60,6 +60,7 @@ bool portus_writer_copy_ahead(struct portus_writer *writer, struct portus_ahead 
     portus_unlock(&writer->lock);
     if (!held)
         return false;
+    ahead->opened = writer->opened;
     ahead->data = data;
     ahead->length = length;
     ahead->crc = 0;
@@ -80,7 +81,9 @@ void portus_writer_drop_ahead(struct portus_writer *writer, struct portus_ahead 
     if (ahead->data == NULL)
         return;
     portus_lock(&writer->lock);
-    unhold(writer, ahead, 0);
+    if (ahead->opened == writer->opened)
+        unhold(writer, ahead, 0);
+    ahead->data = NULL; /* else it went with the writer that held it */
     portus_unlock(&writer->lock);
 }
 
@@ -92,6 +95,10 @@ size_t portus_writer_append_ahead(struct portus_writer *writer, unsigned file,
     uint64_t began = 0, sequence;
     unsigned i = 0;
 
+    if (ahead->opened != writer->opened) {
+        ahead->data = NULL;
+        return 0;
+    }
     while (i < ahead->pieces) {
         uint32_t length = ahead->piece[i].length;
         int admitted;

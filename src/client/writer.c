@@ -30,6 +30,8 @@
 #define KEEP_DESCRIPTOR 512
 #define SETTLE_MS 200
 
+static _Atomic uint32_t writers;
+
 int portus_writer_open(struct portus_writer *writer, const struct portus_link_options *options,
                        void (*kept)(int fd, bool is), const char **why)
 {
@@ -50,6 +52,7 @@ int portus_writer_open(struct portus_writer *writer, const struct portus_link_op
         return error;
     }
     writer->session = &writer->link.control->session[writer->link.session];
+    writer->opened = atomic_fetch_add(&writers, 1) + 1;
     writer->serial = atomic_load(&writer->session->serial);
     writer->record = (struct portus_record *)writer->link.ring;
     writer->data = writer->link.ring + PORTUS_RING_DATA;

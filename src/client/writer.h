@@ -47,6 +47,7 @@ struct portus_writer {
     uint64_t burst;                /* bytes since the log was empty */
     _Atomic uint32_t gone;         /* taken over, or the agent has let us go */
     uint32_t serial;               /* of our session */
+    uint32_t opened;               /* counts the writers that this process has had */
     _Atomic uint64_t warmed;       /* bytes of the ring that are in our page tables */
     uint32_t restarts;             /* of the worker, as far as acted upon */
     void (*kept)(int fd, bool is); /* see portus_writer_open */
@@ -101,7 +102,8 @@ size_t portus_writer_append(struct portus_writer *writer, unsigned file, const v
 struct portus_ahead {
     const void *data; /* the source; NULL: nothing is held */
     size_t length;
-    uint32_t crc; /* CRC-32 of it */
+    uint32_t crc;    /* CRC-32 of it */
+    uint32_t opened; /* of the writer that holds it */
     unsigned pieces;
     struct {
         uint64_t position;

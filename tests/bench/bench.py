@@ -74,7 +74,8 @@ def numbers(name, samples):
     for key, of in samples.items():
         entry = found[key] = {"memcpy": middle(of.memcpy), "first": middle(of.first),
                               "back": middle(of.back), "drained": middle(of.drained),
-                              "synced": middle(of.synced), "queued": middle(of.queued), "bytes": of.bytes, "versions": of.versions}
+                              "synced": middle(of.synced), "queued": middle(of.queued),
+                              "bytes": of.bytes, "versions": of.versions}
         entry["pause"] = entry["first"] if name == "first" else middle(of.pause)
         entry["to_memcpy"] = ratio(entry["pause"], entry["memcpy"])
         entry["back_to_memcpy"] = ratio(entry["back"], entry["memcpy"])
@@ -83,7 +84,7 @@ def numbers(name, samples):
             entry["back_faster"] = ratio(found["plain"]["back"], entry["back"])
             entry["equal"] = of.digest == plain.digest
             entry["saves"], entry["captured"] = of.saves, of.captured
-        entry["samples"] = {k: getattr(of, k) for k in ("first", "pause", "back", "memcpy", "drained", "synced", "queued")}
+        entry["samples"] = {k: getattr(of, k) for k in saves.KEPT}
     return found
 
 
@@ -135,9 +136,11 @@ def cost_rows(results):
 def call_rows(results):
     if "calls" not in results:
         return ""
-    rows = [[name, f"{of['plain']['ns']['median']:.0f}", f"{of['empty']['added']['median']:.1f}",
-             f"{of['shim']['added']['median']:.1f} ({of['shim']['added']['low']:.1f}–{of['shim']['added']['high']:.1f})"]
-            for name, of in results["calls"].items()]
+    rows = []
+    for name, of in results["calls"].items():
+        added = of["shim"]["added"]
+        rows.append([name, f"{of['plain']['ns']['median']:.0f}", f"{of['empty']['added']['median']:.1f}",
+                     f"{added['median']:.1f} ({added['low']:.1f}–{added['high']:.1f})"])
     return markdown(["an unrelated call", "ns", "an empty library adds ns", "Portus adds ns"], rows)
 
 
@@ -212,6 +215,8 @@ def main():
     options = parse()
     if not os.path.exists(program.SHIM):
         sys.exit(f"{program.SHIM} is not there: run make")
+    if not shutil.which(program.python()):
+        sys.exit(f"{program.python()} is not there: name a Python that has torch in PORTUS_PYTHON")
     options.dir = tempfile.mkdtemp(prefix="bench-", dir=options.dir or program.BUILD)
     try:
         found = machine.describe(options.dir)
@@ -223,7 +228,8 @@ def main():
     progress("")
     words = about(found, options, results)
     print(words + "\n")
-    for table in save_rows(results, "pause"), save_rows(results, "back"), cost_rows(results), call_rows(results), start_rows(results):
+    for table in save_rows(results, "pause"), save_rows(results, "back"), cost_rows(results), \
+            call_rows(results), start_rows(results):
         if table:
             print(table + "\n")
     with open(options.json, "w") as f:

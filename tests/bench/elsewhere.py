@@ -106,7 +106,7 @@ def starts(options, progress):
         git = shutil.which("git")
         if git:
             what["`git status`"] = [git, "-C", repository(directory), "status"]
-        what["`true`"] = [shutil.which("true"), ]
+        what["`true`"] = [shutil.which("true")]
         null = os.open("/dev/null", os.O_RDWR)
         actions = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, null, 1)]
         for name, argv in what.items():

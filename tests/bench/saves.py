@@ -46,12 +46,18 @@ def digest(path):
     return sorted(found)
 
 
+# Seconds: saves of a cold process, after a pause, back to back; a memcpy of the same
+# bytes; until others could read a file, until all was on the disk; and what of the
+# saves after a pause the program waited for a processor.
+KEPT = ("first", "pause", "back", "memcpy", "drained", "synced", "queued")
+
+
 class Samples:
     """What one variant of a row gave."""
 
     def __init__(self):
-        self.first, self.pause, self.back, self.memcpy = [], [], [], []
-        self.drained, self.synced, self.queued = [], [], []
+        for name in KEPT:
+            setattr(self, name, [])
         self.saves = self.captured = 0
         self.digest = None
 

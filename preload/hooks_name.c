@@ -14,7 +14,7 @@
 #include "real.h"
 #include "shim.h"
 
-#define PUBLISHES(name, parameters, arguments)                                                     \
+#define AFTER_ALL(name, parameters, arguments, prepare)                                            \
     EXPORT int name parameters                                                                     \
     {                                                                                              \
         int error = -shim_barrier();                                                               \
@@ -23,8 +23,11 @@
             errno = error;                                                                         \
             return -1;                                                                             \
         }                                                                                          \
+        prepare;                                                                                   \
         return real_##name arguments;                                                              \
     }
+#define PUBLISHES(name, parameters, arguments) AFTER_ALL(name, parameters, arguments, (void)0)
+#define DESTROYS(name, parameters, arguments) AFTER_ALL(name, parameters, arguments, shim_clear())
 
 PUBLISHES(rename, (const char *from, const char *to), (from, to))
 PUBLISHES(renameat, (int from_at, const char *from, int to_at, const char *to),
@@ -36,9 +39,9 @@ PUBLISHES(linkat, (int from_at, const char *from, int to_at, const char *to, int
           (from_at, from, to_at, to, flags))
 PUBLISHES(symlink, (const char *target, const char *path), (target, path))
 PUBLISHES(symlinkat, (const char *target, int at, const char *path), (target, at, path))
-PUBLISHES(unlink, (const char *path), (path))
-PUBLISHES(unlinkat, (int at, const char *path, int flags), (at, path, flags))
-PUBLISHES(remove, (const char *path), (path))
-PUBLISHES(rmdir, (const char *path), (path))
+DESTROYS(unlink, (const char *path), (path))
+DESTROYS(unlinkat, (int at, const char *path, int flags), (at, path, flags))
+DESTROYS(remove, (const char *path), (path))
+DESTROYS(rmdir, (const char *path), (path))
 PUBLISHES(mkdir, (const char *path, mode_t mode), (path, mode))
 PUBLISHES(mkdirat, (int at, const char *path, mode_t mode), (at, path, mode))

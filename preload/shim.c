@@ -293,6 +293,18 @@ int shim_barrier(void)
     return error;
 }
 
+void shim_clear(void)
+{
+    struct guard guard;
+
+    if (!atomic_load(&shim.connected) || !shim_own())
+        return;
+    guard = shim_guard();
+    if (!atomic_load(&shim.writer.gone))
+        portus_writer_clear(&shim.writer);
+    shim_unguard(&guard);
+}
+
 void shim_wait_executable(int at, const char *path, int flags)
 {
     struct portus_control *control;

@@ -49,6 +49,9 @@ struct portus_control *shim_control(void);
 /* Waits for all that was captured by this job: before a publishing call. 0 or -errno. */
 int shim_barrier(void);
 
+/* After it, before a name is deleted: no copy of ours may keep the file alive (on NFS, as .nfs). */
+void shim_clear(void);
+
 /*
  * Before path is executed: a file that somebody of this job has open for writing,
  * which includes us while it is live, could not be (ETXTBSY).

@@ -351,6 +351,19 @@ unsigned portus_writer_reap(struct portus_writer *writer)
     return live;
 }
 
+void portus_writer_clear(struct portus_writer *writer)
+{
+    for (unsigned i = 0; i < PORTUS_FILES; i++) {
+        struct portus_file *file = file_at(writer, i);
+        for (unsigned tries = 0; tries < SETTLE_MS && writer->keep[i] >= 0 && !writer->used[i] &&
+                                 drained(writer, file) && !portus_link_dead(&writer->link) &&
+                                 atomic_load(&file->state) != PORTUS_FILE_DONE;
+             tries++)
+            poll(NULL, 0, 1);
+    }
+    portus_writer_reap(writer);
+}
+
 int portus_writer_error(struct portus_writer *writer)
 {
     for (unsigned i = 0; i < PORTUS_FILES; i++) {

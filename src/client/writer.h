@@ -165,6 +165,12 @@ bool portus_writer_check(struct portus_writer *writer);
 bool portus_writer_settle(struct portus_writer *writer, uint64_t device, uint64_t inode);
 
 /*
+ * Waits until the files that are drained and closed are given back, so that no copy of
+ * ours keeps what is about to be deleted. A short while at most.
+ */
+void portus_writer_clear(struct portus_writer *writer);
+
+/*
  * The first error of a file of ours that no call of the program has returned yet, or 0.
  * A negative errno, once.
  */

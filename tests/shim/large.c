@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * large.c -- one write of 3 GiB, then the rest
- * run: slow modes=default mem=10 disk=12 timeout=180 captures=1
+ * run: slow modes=default mem=8 disk=12 timeout=180 captures=1
  *
  * Right: the kernel takes 0x7ffff000 bytes of it, whoever writes them, and says so.
  */

@@ -285,15 +285,6 @@ int file_close(int fd)
     return error;
 }
 
-unsigned files_engaged(void)
-{
-    unsigned count = 0;
-
-    for (unsigned i = 0; i < FILES; i++)
-        count += atomic_load(&files[i].state) == FILE_ENGAGED;
-    return count;
-}
-
 void files_release(bool closed_too)
 {
     struct portus_patience patience = {0};

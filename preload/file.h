@@ -90,7 +90,6 @@ void file_before_lock(int fd);
 int file_close(int fd);
 
 /* All files of this process */
-unsigned files_engaged(void);
 void files_release(bool closed_too); /* waits; closed_too: also what is closed and live */
 void files_share(void);              /* no candidate becomes engaged any more */
 void files_lock(void);               /* around fork */

@@ -55,6 +55,22 @@ void shim_unguard(const struct guard *guard)
     errno = guard->error;
 }
 
+/* The program must not close our descriptors, nor put one of its own in their place. */
+static void own(int fd, bool is)
+{
+    if (is)
+        fdtab_own(fd);
+    else
+        fdtab_disown(fd);
+}
+
+static void own_link(const struct portus_link *link, bool is)
+{
+    own(link->socket, is);
+    own(link->doorbell, is);
+    own(link->keeper, is);
+}
+
 /* --- fork: the child is a process of its own, without our descriptors --- */
 
 static struct guard forking; /* with shim.lock held */
@@ -98,16 +114,12 @@ static void after_fork_child(void)
     memset(&shim.writer.lock, 0, sizeof(shim.writer.lock));
     if (atomic_load(&shim.connected)) {
         for (unsigned i = 0; i < PORTUS_FILES; i++)
-            fdtab_disown(shim.writer.keep[i]);
-        fdtab_disown(shim.writer.link.socket);
-        fdtab_disown(shim.writer.link.doorbell);
-        fdtab_disown(shim.writer.link.keeper);
+            own(shim.writer.keep[i], false);
+        own_link(&shim.writer.link, false);
         portus_writer_close(&shim.writer);
     }
     if (atomic_load(&shim.looking)) {
-        fdtab_disown(shim.look.socket);
-        fdtab_disown(shim.look.doorbell);
-        fdtab_disown(shim.look.keeper);
+        own_link(&shim.look, false);
         portus_link_close(&shim.look);
     }
     atomic_store(&shim.connected, false);
@@ -181,19 +193,8 @@ static void close_gone(void)
         return; /* it ends soon: it has nothing left to watch */
     atomic_store(&shim.control, NULL);
     atomic_store(&shim.connected, false);
-    fdtab_disown(shim.writer.link.socket);
-    fdtab_disown(shim.writer.link.doorbell);
-    fdtab_disown(shim.writer.link.keeper);
+    own_link(&shim.writer.link, false);
     portus_writer_close(&shim.writer);
-}
-
-/* The program must not close our copies, nor put a descriptor of its own in their place. */
-static void kept(int fd, bool is)
-{
-    if (is)
-        fdtab_own(fd);
-    else
-        fdtab_disown(fd);
 }
 
 struct portus_writer *shim_writer(const char **why)
@@ -220,14 +221,12 @@ struct portus_writer *shim_writer(const char **why)
         *why = "there was no agent before";
         goto unlock;
     }
-    error = portus_writer_open(&shim.writer, &options, kept, why);
+    error = portus_writer_open(&shim.writer, &options, own, why);
     if (error != 0) {
         atomic_store(&shim.refused_until, portus_now() + REFUSED_NS);
         goto unlock;
     }
-    fdtab_own(shim.writer.link.socket);
-    fdtab_own(shim.writer.link.doorbell);
-    fdtab_own(shim.writer.link.keeper);
+    own_link(&shim.writer.link, true);
     atomic_store(&shim.control, shim.writer.link.control);
     atomic_store(&shim.connected, true);
     writer = &shim.writer;
@@ -251,16 +250,12 @@ static bool look(void)
             return true;
         atomic_store(&shim.control, NULL);
         atomic_store(&shim.looking, false);
-        fdtab_disown(shim.look.socket);
-        fdtab_disown(shim.look.doorbell);
-        fdtab_disown(shim.look.keeper);
+        own_link(&shim.look, false);
         portus_link_close(&shim.look);
     }
     if (portus_link_open(&shim.look, &options, NULL) != 0)
         return false;
-    fdtab_own(shim.look.socket);
-    fdtab_own(shim.look.doorbell);
-    fdtab_own(shim.look.keeper);
+    own_link(&shim.look, true);
     atomic_store(&shim.control, shim.look.control);
     atomic_store(&shim.looking, true);
     return true;

@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "client/records.h"
+#include "client/source.h"
 #include "file.h"
 #include "file_private.h"
 #include "policy.h"
@@ -337,7 +337,7 @@ static bool write_uncaptured(const struct file *file, int fd, const struct iovec
     if (total <= PIECE || offset < FILE_CURRENT || !policy_pieces(fd))
         return false;
     for (int i = 0; i < count; i++) /* EFAULT is better met by one call, as without us */
-        if (!portus_records_readable(vector[i].iov_base, vector[i].iov_len)) {
+        if (!portus_source_readable(NULL, vector[i].iov_base, vector[i].iov_len)) {
             errno = saved;
             return false;
         }

@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "client/records.h"
+#include "client/source.h"
 #include "fdtab.h"
 #include "file.h"
 #include "real.h"
@@ -47,7 +47,7 @@ static bool write_vectors(struct file *file, int fd, const struct iovec *vector,
                           off_t offset, ssize_t *result)
 {
     return count > 0 && count <= IOV_MAX &&
-           portus_records_readable(vector, (size_t)count * sizeof(*vector)) &&
+           portus_source_readable(NULL, vector, (size_t)count * sizeof(*vector)) &&
            file_write(file, fd, vector, count, offset, result);
 }
 

@@ -71,6 +71,14 @@ static void own_link(const struct portus_link *link, bool is)
     own(link->keeper, is);
 }
 
+/* All but its copies of descriptions, which it tells of itself. */
+static void own_writer(bool is)
+{
+    own_link(&shim.writer.link, is);
+    own(shim.writer.source.maps, is);
+    own(shim.writer.source.pages, is);
+}
+
 /* --- fork: the child is a process of its own, without our descriptors --- */
 
 static struct guard forking; /* with shim.lock held */
@@ -115,7 +123,7 @@ static void after_fork_child(void)
     if (atomic_load(&shim.connected)) {
         for (unsigned i = 0; i < PORTUS_FILES; i++)
             own(shim.writer.keep[i], false);
-        own_link(&shim.writer.link, false);
+        own_writer(false);
         portus_writer_close(&shim.writer);
     }
     if (atomic_load(&shim.looking)) {
@@ -193,7 +201,7 @@ static void close_gone(void)
         return; /* it ends soon: it has nothing left to watch */
     atomic_store(&shim.control, NULL);
     atomic_store(&shim.connected, false);
-    own_link(&shim.writer.link, false);
+    own_writer(false);
     portus_writer_close(&shim.writer);
 }
 
@@ -226,7 +234,7 @@ struct portus_writer *shim_writer(const char **why)
         atomic_store(&shim.refused_until, portus_now() + REFUSED_NS);
         goto unlock;
     }
-    own_link(&shim.writer.link, true);
+    own_writer(true);
     atomic_store(&shim.control, shim.writer.link.control);
     atomic_store(&shim.connected, true);
     writer = &shim.writer;

@@ -65,7 +65,7 @@ bool portus_writer_copy_ahead(struct portus_writer *writer, struct portus_ahead 
     ahead->length = length;
     ahead->crc = 0;
     for (unsigned i = 0; i < ahead->pieces; i++) {
-        if (!portus_records_readable(source, ahead->piece[i].length)) {
+        if (!portus_source_readable(&writer->source, source, ahead->piece[i].length)) {
             portus_writer_drop_ahead(writer, ahead);
             return false;
         }

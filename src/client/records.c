@@ -9,37 +9,8 @@
 #include "client/records.h"
 
 #include <errno.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include "client/chunks.h"
-
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#endif
-
-#define PAGE 4096ul
-
-bool portus_records_readable(const void *data, size_t length)
-{
-    uintptr_t start = (uintptr_t)data & ~(PAGE - 1);
-    size_t span = (((uintptr_t)data + length + PAGE - 1) & ~(PAGE - 1)) - start;
-    uint8_t byte;
-
-    if (madvise((void *)start, span, MADV_POPULATE_READ) == 0)
-        return true;
-    if (errno != EINVAL)
-        return false;
-    /* An older kernel, or a special mapping: let the kernel touch each page. */
-    for (uintptr_t page = start; page < start + span; page += PAGE) {
-        struct iovec local = {&byte, 1}, remote = {(void *)page, 1};
-        if (syscall(SYS_process_vm_readv, getpid(), &local, 1ul, &remote, 1ul, 0ul) != 1)
-            return false;
-    }
-    return true;
-}
 
 void portus_records_publish(struct portus_writer *writer, uint64_t sequence,
                             const struct portus_record *content)

@@ -3,7 +3,7 @@
  * records.h -- one record of the log: admitted, given space, reserved, made ready
  *
  * The steps of an append, for writer.c and ahead.c. The writer's lock is held for
- * all but publish and readable.
+ * all but publish.
  */
 #ifndef PORTUS_RECORDS_H
 #define PORTUS_RECORDS_H
@@ -27,11 +27,5 @@ int portus_records_reserve(struct portus_writer *writer, unsigned file, uint64_t
 /* Fills in a reserved record and makes it ready: its bytes are in the ring by now. */
 void portus_records_publish(struct portus_writer *writer, uint64_t sequence,
                             const struct portus_record *content);
-
-/*
- * Makes the pages of a range present for reading; false: they cannot be read. So
- * memory that is not there becomes the kernel's EFAULT and not a SIGSEGV in a copy.
- */
-bool portus_records_readable(const void *data, size_t length);
 
 #endif

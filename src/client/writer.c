@@ -32,14 +32,20 @@
 
 static _Atomic uint32_t writers;
 
+static void clear(struct portus_writer *writer)
+{
+    memset(writer, 0, sizeof(*writer));
+    writer->source = (struct portus_source){-1, -1};
+    for (unsigned i = 0; i < PORTUS_FILES; i++)
+        writer->keep[i] = -1;
+}
+
 int portus_writer_open(struct portus_writer *writer, const struct portus_link_options *options,
                        void (*kept)(int fd, bool is), const char **why)
 {
     int error;
 
-    memset(writer, 0, sizeof(*writer));
-    for (unsigned i = 0; i < PORTUS_FILES; i++)
-        writer->keep[i] = -1;
+    clear(writer);
     writer->kept = kept;
     error = portus_chunks_open(&writer->chunks);
     if (error != 0) {
@@ -51,6 +57,7 @@ int portus_writer_open(struct portus_writer *writer, const struct portus_link_op
         portus_chunks_close(&writer->chunks);
         return error;
     }
+    portus_source_open(&writer->source);
     writer->session = &writer->link.control->session[writer->link.session];
     writer->opened = atomic_fetch_add(&writers, 1) + 1;
     writer->serial = atomic_load(&writer->session->serial);
@@ -65,11 +72,10 @@ void portus_writer_close(struct portus_writer *writer)
     for (unsigned i = 0; i < PORTUS_FILES; i++)
         if (writer->keep[i] >= 0)
             syscall(SYS_close, writer->keep[i]);
+    portus_source_close(&writer->source);
     portus_link_close(&writer->link);
     portus_chunks_close(&writer->chunks);
-    memset(writer, 0, sizeof(*writer));
-    for (unsigned i = 0; i < PORTUS_FILES; i++)
-        writer->keep[i] = -1;
+    clear(writer);
 }
 
 static struct portus_file *file_at(struct portus_writer *writer, unsigned file)
@@ -233,7 +239,7 @@ size_t portus_writer_append(struct portus_writer *writer, unsigned number, const
         uint32_t taken = 0;
         int admitted;
 
-        if (!portus_records_readable(source + done, ask))
+        if (!portus_source_readable(&writer->source, source + done, ask))
             break;
         portus_lock(&writer->lock);
         admitted = portus_records_admit(writer);

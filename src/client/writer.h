@@ -18,6 +18,7 @@
 #include <sys/types.h>
 
 #include "client/link.h"
+#include "client/source.h"
 #include "common/futex.h"
 
 #define PORTUS_CHUNKS (PORTUS_RING_MAX / PORTUS_CHUNK)
@@ -43,6 +44,7 @@ struct portus_writer {
     uint8_t *data;
     struct portus_lock lock;
     struct portus_chunks chunks;
+    struct portus_source source;
     uint64_t head;                 /* records reserved */
     uint64_t burst;                /* bytes since the log was empty */
     _Atomic uint32_t gone;         /* taken over, or the agent has let us go */

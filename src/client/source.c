@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * source.c -- whether the memory that a program writes from can be read
+ *
+ * MADV_POPULATE_READ answers for any memory, but visits each page: 45 ms for a GiB
+ * of small pages, a quarter of what the copy takes. Nearly all that is saved lies in
+ * anonymous memory whose pages are present, and the kernel tells that faster: the
+ * mapping says that it may be read and is no file (which could have been cut), and a
+ * scan of the page tables finds none missing (pages can be guarded one by one, or be
+ * waited for by a userfaultfd). Together 3 ms.
+ *
+ * Formats: proc_pid_maps(5) PROCMAP_QUERY, Linux 6.11; the kernel's admin-guide
+ * mm/pagemap PAGEMAP_SCAN, Linux 6.7. Spelled out, as headers may be older.
+ */
+#include "client/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
+#define PAGE 4096ul
+#define HIGH_DESCRIPTOR 512
+
+struct mapping_query {
+    uint64_t size, query_flags, query_addr;
+    uint64_t start, end, flags, page_size, offset, inode;
+    uint32_t major, minor, name_size, build_id_size;
+    uint64_t name, build_id;
+};
+#define MAPPING_QUERY _IOWR('f', 17, struct mapping_query)
+#define MAPPING_READABLE 1u
+
+struct page_region {
+    uint64_t start, end, categories;
+};
+struct page_scan {
+    uint64_t size, flags, start, end, walk_end, regions, regions_count, pages_most;
+    uint64_t inverted, all_of, any_of, returned;
+};
+#define PAGE_SCAN _IOWR('f', 16, struct page_scan)
+#define PAGE_PRESENT (1u << 3)
+
+static int open_high(const char *path)
+{
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC), high;
+
+    if (fd < 0)
+        return -1;
+    high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR);
+    syscall(SYS_close, fd);
+    return high;
+}
+
+void portus_source_open(struct portus_source *source)
+{
+    source->maps = open_high("/proc/self/maps");
+    source->pages = open_high("/proc/self/pagemap");
+}
+
+void portus_source_close(struct portus_source *source)
+{
+    if (source->maps >= 0)
+        syscall(SYS_close, source->maps);
+    if (source->pages >= 0)
+        syscall(SYS_close, source->pages);
+    source->maps = source->pages = -1;
+}
+
+static bool anonymous(int maps, uintptr_t at, uintptr_t end)
+{
+    struct mapping_query query;
+
+    for (; at < end; at = query.end) {
+        query = (struct mapping_query){.size = sizeof(query), .query_addr = at};
+        if (syscall(SYS_ioctl, maps, MAPPING_QUERY, &query) < 0 || query.inode != 0 ||
+            !(query.flags & MAPPING_READABLE))
+            return false;
+    }
+    return true;
+}
+
+static bool present(int pages, uintptr_t at, uintptr_t end)
+{
+    struct page_region missing;
+    struct page_scan scan = {.size = sizeof(scan),
+                             .start = at,
+                             .end = end,
+                             .regions = (uintptr_t)&missing,
+                             .regions_count = 1,
+                             .inverted = PAGE_PRESENT,
+                             .all_of = PAGE_PRESENT,
+                             .returned = PAGE_PRESENT};
+
+    return syscall(SYS_ioctl, pages, PAGE_SCAN, &scan) == 0;
+}
+
+/* Makes all pages present; false: not all are to be had. */
+static bool populate(uintptr_t start, uintptr_t end)
+{
+    uint8_t byte;
+
+    if (madvise((void *)start, end - start, MADV_POPULATE_READ) == 0)
+        return true;
+    if (errno != EINVAL)
+        return false;
+    /* Before 5.14, or a special mapping: let the kernel touch each page. */
+    for (uintptr_t page = start; page < end; page += PAGE) {
+        struct iovec local = {&byte, 1}, remote = {(void *)page, 1};
+        if (syscall(SYS_process_vm_readv, getpid(), &local, 1ul, &remote, 1ul, 0ul) != 1)
+            return false;
+    }
+    return true;
+}
+
+bool portus_source_readable(const struct portus_source *source, const void *data, size_t length)
+{
+    uintptr_t start = (uintptr_t)data & ~(PAGE - 1);
+    uintptr_t end = ((uintptr_t)data + length + PAGE - 1) & ~(PAGE - 1);
+
+    if (source != NULL && source->maps >= 0 && source->pages >= 0 && start < end &&
+        anonymous(source->maps, start, end) && present(source->pages, start, end))
+        return true;
+    return populate(start, end);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * source.h -- whether the memory that a program writes from can be read
+ */
+#ifndef PORTUS_SOURCE_H
+#define PORTUS_SOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What this process's memory is asked by; -1 where it cannot be. */
+struct portus_source {
+    int maps;  /* /proc/self/maps */
+    int pages; /* /proc/self/pagemap */
+};
+
+/* Descriptors of this very process: a forked child must close them and open its own. */
+void portus_source_open(struct portus_source *source);
+void portus_source_close(struct portus_source *source);
+
+/*
+ * Whether length bytes at data can be read; false: at least one of them cannot. Their
+ * pages are present then. So memory that is not there becomes the kernel's EFAULT and
+ * not a SIGSEGV or SIGBUS in a copy. source: NULL where none is open.
+ */
+bool portus_source_readable(const struct portus_source *source, const void *data, size_t length);
+
+#endif

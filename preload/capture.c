@@ -27,8 +27,9 @@
 #define PIECE (1ul << 20)
 #define PARTS 64
 #define WRITE_MAX 0x7ffff000ul /* what the kernel takes at most in one write(2) */
-#define STEP_LAST (512ull << 20)
 #define BLOCK 4096ull
+#define AHEAD_LEAST (64ull << 10)
+#define AHEAD_MOST (512ull << 20)
 
 static int try_reserve(int fd, uint64_t start, uint64_t length)
 {
@@ -38,6 +39,18 @@ static int try_reserve(int fd, uint64_t start, uint64_t length)
         error = syscall(SYS_fallocate, fd, FALLOC_FL_KEEP_SIZE, start, length);
     while (error < 0 && errno == EINTR);
     return error < 0 ? -errno : 0;
+}
+
+/*
+ * How far beyond `start` is reserved at once: as much as there is. So what is surplus for
+ * a while is never more than the file itself: others find the room that they would have
+ * found. Nothing within a size that the program has set: its holes would stay filled.
+ */
+static uint64_t ahead_of(const struct file *file, uint64_t start)
+{
+    if (file->exact || start < file->sized)
+        return 0;
+    return start < AHEAD_LEAST ? AHEAD_LEAST : start > AHEAD_MOST ? AHEAD_MOST : start;
 }
 
 /* Reserves blocks for a write, a step ahead where writes follow each other. */
@@ -54,8 +67,8 @@ static int reserve(struct file *file, int fd, uint64_t offset, uint64_t length)
     if (offset >= file->reserved_from && offset <= file->reserved_to) {
         start = file->reserved_to;
         step = end - start;
-        if (!file->exact && step < file->reserve_step)
-            step = file->reserve_step;
+        if (step < ahead_of(file, start))
+            step = ahead_of(file, start);
     } else {
         start = offset / BLOCK * BLOCK;
         step = end - start;
@@ -73,8 +86,6 @@ static int reserve(struct file *file, int fd, uint64_t offset, uint64_t length)
     if (error != 0)
         return error;
     file->reserved_to = start + step;
-    if (file->reserve_step < STEP_LAST)
-        file->reserve_step *= 2;
     return 0;
 }
 
@@ -191,6 +202,19 @@ static size_t append(struct file *file, const void *data, size_t length, uint64_
     return portus_writer_append(&shim.writer, file->number, data, length, offset, waited);
 }
 
+/*
+ * A file that was given its size before its bytes is whole when they reach it, and may
+ * then be renamed by a system call that we do not see (Rust's tempfile, for safetensors,
+ * does without libc): this write publishes. Else a kill could leave a file with holes
+ * under its final name.
+ */
+static int filled(struct file *file, uint64_t end)
+{
+    if (file->sized != 0 && end >= file->sized)
+        file->filled = true;
+    return file->filled ? shim_barrier() : 0;
+}
+
 /* A captured write; with the lock held. True as in file_write. */
 static bool capture(struct file *file, int fd, const struct iovec *vector, int count, off_t offset,
                     size_t total, ssize_t *result)
@@ -234,6 +258,7 @@ static bool capture(struct file *file, int fd, const struct iovec *vector, int c
     raise_size(entry, (uint64_t)offset + done);
     if (current)
         syscall(SYS_lseek, fd, offset + (off_t)done, SEEK_SET);
+    summary_captured(done, portus_now() - began);
     if (done < total) {
         error = file_release_locked(file);
         if (error != 0) {
@@ -244,8 +269,12 @@ static bool capture(struct file *file, int fd, const struct iovec *vector, int c
         *result = write_plain(fd, vector, count, done, total, offset, current);
     } else {
         *result = (ssize_t)done;
+        error = filled(file, (uint64_t)offset + done);
+        if (error != 0) {
+            errno = -error;
+            *result = -1;
+        }
     }
-    summary_captured(done, portus_now() - began);
     return true;
 }
 

@@ -58,9 +58,9 @@ void file_candidate(int fd, bool created)
         /* The lock is kept as it is: somebody may just be leaving it. */
         file->head_length = 0;
         file->created = created;
-        file->sampled = file->counted = file->exact = false;
+        file->sampled = file->counted = file->exact = file->filled = false;
+        file->sized = 0;
         file->reserved_from = file->reserved_to = 0;
-        file->reserve_step = STEP_FIRST;
         atomic_store(&file->fds, 1);
         atomic_store(&file->state, FILE_CANDIDATE);
         atomic_store(&fdtab[fd], (uint16_t)(i + 1));
@@ -210,6 +210,9 @@ void file_resized(struct file *file, int fd)
     struct guard guard;
     struct statx status;
 
+    if (atomic_load(&file->state) == FILE_CANDIDATE && file->head_length == 0 && shim_own() &&
+        identity(fd, &status) == 0)
+        file->sized = status.stx_size;
     if (!enter(file, fd, &guard))
         return;
     if (identity(fd, &status) == 0)

@@ -30,7 +30,7 @@ struct file {
     unsigned number;                     /* engaged: in the control segment */
     uint64_t device, inode;              /* engaged */
     uint64_t reserved_from, reserved_to; /* blocks are reserved between, bytes */
-    uint64_t reserve_step;
+    uint64_t sized;          /* by the program, before the first byte; 0: it was not */
     uint8_t head[FILE_HEAD]; /* first bytes of the file, for policy */
     uint8_t head_length;
     bool created;    /* by the open that we saw, not only emptied */
@@ -38,6 +38,7 @@ struct file {
     bool checkpoint; /* policy takes it for one: not only kept in order */
     bool counted;    /* as refused, in the summary */
     bool exact;      /* the program reserves blocks itself: we none ahead, and trim none */
+    bool filled;     /* a write has reached the size that was set before */
 };
 
 #define FILE_CURRENT (-1) /* the offset of the descriptor */

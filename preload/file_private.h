@@ -12,7 +12,6 @@
 #include "shim.h"
 
 #define FILES 4096
-#define STEP_FIRST (32ull << 20) /* bytes reserved ahead, at first */
 
 extern struct file files[FILES];
 

@@ -54,6 +54,7 @@ static const char *const words[VERDICT_COUNT] = {
     [VERDICT_APPEND] = "opened for appending",
     [VERDICT_DIRECT] = "opened with O_DIRECT or O_SYNC",
     [VERDICT_LINKS] = "without a name, or with several",
+    [VERDICT_UNSEEN] = "named as Rust's tempfile does, which renames unseen",
     [VERDICT_MEMORY] = "in memory already",
     [VERDICT_SHARED] = "on a shared file system",
     [VERDICT_LIMIT] = "under a file size limit",
@@ -194,6 +195,23 @@ static bool own_path(int fd, char *path, size_t size)
     return path[0] == '/';
 }
 
+/*
+ * Rust's tempfile crate names its files so, and renames them by a system call of its own
+ * that no hook sees: where it says no size before, nobody knows when the file is whole.
+ */
+static bool renamed_unseen(const struct file *file, const char *path)
+{
+    const char *name = strrchr(path, '/') + 1;
+
+    if (file->sized != 0 || strncmp(name, ".tmp", 4) != 0 || strlen(name) != 10)
+        return false;
+    for (name += 4; *name != '\0'; name++)
+        if (!((*name >= '0' && *name <= '9') || (*name >= 'A' && *name <= 'Z') ||
+              (*name >= 'a' && *name <= 'z')))
+            return false;
+    return true;
+}
+
 static bool is_checkpoint(const struct file *file, const char *path)
 {
     return portus_sniff(file->head, file->head_length) != NULL ||
@@ -235,6 +253,8 @@ enum verdict policy_judge(struct file *file, int fd, size_t length, struct portu
         return VERDICT_DIRECT;
     if (status.stx_nlink != 1)
         return VERDICT_LINKS;
+    if (renamed_unseen(file, path))
+        return VERDICT_UNSEEN;
     kind = kind_of(fd, &name);
     if (kind == MEMORY)
         return VERDICT_MEMORY;

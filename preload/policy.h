@@ -22,6 +22,7 @@ enum verdict {
     VERDICT_APPEND,   /* from here on: a checkpoint that is not captured */
     VERDICT_DIRECT,
     VERDICT_LINKS,
+    VERDICT_UNSEEN,      /* will be renamed by a system call without libc */
     VERDICT_MEMORY,      /* tmpfs */
     VERDICT_SHARED,      /* a file system that others write, too */
     VERDICT_LIMIT,       /* RLIMIT_FSIZE */

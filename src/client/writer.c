@@ -314,6 +314,9 @@ void portus_writer_leave(struct portus_writer *writer, unsigned number)
     atomic_store(&file_at(writer, number)->quiet, 1);
     stop(writer, number);
     let_go(writer, number);
+    /* Done already: whoever looked meanwhile found it in use, and may not look again. */
+    if (atomic_load(&file_at(writer, number)->state) == PORTUS_FILE_DONE)
+        portus_writer_reap(writer);
 }
 
 int portus_writer_release(struct portus_writer *writer, unsigned number)

@@ -3,8 +3,8 @@
  * drain.c -- replays the log into the files
  *
  * Records are taken strictly in order. Neighbours that continue each other in the
- * same file are written by one call, up to the end of a piece: the pieces are
- * aligned in the file and of the size that file systems take fastest.
+ * same file are written by one call, up to the end of a piece; what is large goes out
+ * in smaller writes, aligned in the file, of the size that file systems take fastest.
  *
  * Replaying a record twice does no harm (the bytes are the same, and nothing
  * later can have reached the file), so the tail is advanced after the write and a
@@ -23,6 +23,7 @@
 #include "common/log.h"
 
 #define PIECE (1ull << 20)
+#define WRITE (128ull << 10)
 #define VECTORS 16
 #define STALL_NS 10000000000ull
 
@@ -73,7 +74,11 @@ static int write_piece(int fd, struct piece *piece)
     uint64_t offset = piece->offset;
 
     while (vectors > 0) {
-        ssize_t written = pwritev2(fd, vector, vectors, (off_t)offset, flags);
+        size_t most = WRITE - offset % WRITE;
+        struct iovec part = {vector->iov_base, vector->iov_len < most ? vector->iov_len : most};
+        bool whole = part.iov_len == vector->iov_len;
+        ssize_t written =
+            pwritev2(fd, whole ? vector : &part, whole ? vectors : 1, (off_t)offset, flags);
         if (written < 0 && errno == EINTR)
             continue;
         if (written < 0 && (errno == EOPNOTSUPP || errno == ENOSYS) && flags != 0) {

@@ -58,16 +58,17 @@ $(B)/portus-agent: $(AGENT) $(COMMON)
 $(B)/portusctl: $(CTL) $(CLIENT) $(COMMON)
 	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lelf
 
-# The shim exports what hooks.def lists and nothing else. It names libdl and
-# libpthread because glibc before 2.34 keeps there what later ones have in libc.
+# The shim exports what hooks.def lists and nothing else. What it calls is looked up
+# when it is called (lazy), as most programs that have it loaded never save anything;
+# libdl and libpthread are not named, see preload/versions.h.
 $(B)/shim.map: preload/hooks.def scripts/shim-map
 	@mkdir -p $(@D)
 	sh scripts/shim-map preload/hooks.def >$@
 
 $(B)/libportus_shim.so: $(SHIM) $(CLIENT) $(FORMAT) $(COMMON) $(B)/shim.map
-	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-z,defs,-z,now,-z,relro,-z,nodelete \
+	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-z,defs,-z,lazy,-z,relro,-z,noseparate-code,-z,nodelete \
 	  -Wl,--version-script=$(B)/shim.map -Wl,-soname,libportus_shim.so -o $@ \
-	  $(filter %.o,$^) -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0
+	  $(filter %.o,$^)
 
 $(B)/portus-run: scripts/portus-run
 	@mkdir -p $(@D)

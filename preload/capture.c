@@ -378,7 +378,6 @@ bool file_write(struct file *file, int fd, const struct iovec *vector, int count
                 ssize_t *result)
 {
     uint32_t state = atomic_load(&file->state);
-    struct portus_control *control;
     struct guard guard;
     size_t total = 0;
     bool done = false;
@@ -393,8 +392,7 @@ bool file_write(struct file *file, int fd, const struct iovec *vector, int count
     if (total > WRITE_MAX)
         total = WRITE_MAX;
     if (state == FILE_CANDIDATE) {
-        control = shim_control();
-        if (total < shim.env.min_write && (control == NULL || atomic_load(&control->live) == 0)) {
+        if (total < shim.env.min_write && !shim_live()) {
             if (file->head_length == 0 && shim_own())
                 note_head(file, vector, count, offset);
             return false;
@@ -405,7 +403,8 @@ bool file_write(struct file *file, int fd, const struct iovec *vector, int count
     if (state == FILE_PLAIN)
         return write_uncaptured(file, fd, vector, count, offset, total, result);
 
-    pthread_testcancel(); /* as write(2) would; not while a lock is held */
+    if (pthread_testcancel != NULL)
+        pthread_testcancel(); /* as write(2) would; not while a lock is held */
     guard = shim_guard();
     portus_lock(&file->lock);
     if (fdtab_file(fd) != file)

@@ -30,8 +30,8 @@ struct file {
     unsigned number;                     /* engaged: in the control segment */
     uint64_t device, inode;              /* engaged */
     uint64_t reserved_from, reserved_to; /* blocks are reserved between, bytes */
-    uint64_t sized;          /* by the program, before the first byte; 0: it was not */
-    uint8_t head[FILE_HEAD]; /* first bytes of the file, for policy */
+    uint64_t sized;                      /* by the program, before the first byte; 0: it was not */
+    uint8_t head[FILE_HEAD];             /* first bytes of the file, for policy */
     uint8_t head_length;
     bool created;    /* by the open that we saw, not only emptied */
     bool sampled;    /* left plain to measure what plain writing costs */

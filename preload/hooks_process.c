@@ -47,7 +47,7 @@ void *portus_before_vfork(void)
     static void *_Atomic found; /* real_vfork would be called, not jumped to, at first */
 
     if (found == NULL)
-        found = dlsym(RTLD_NEXT, "vfork");
+        found = real_find("vfork");
     shim_release_open();
     return found;
 }

@@ -22,13 +22,6 @@
 #include "real.h"
 #include "shim.h"
 
-static inline bool any_live(void)
-{
-    struct portus_control *control = shim_control();
-
-    return __builtin_expect(control != NULL && atomic_load(&control->live) != 0, 0);
-}
-
 /* Counts the files that have become ordinary ones. */
 static inline uint32_t settled(void)
 {
@@ -46,7 +39,7 @@ enum answer { KERNEL, OURS, AGAIN };
  */
 static enum answer whose(uint64_t device, uint64_t inode, uint32_t before, off_t *size)
 {
-    if (any_live()) {
+    if (shim_live()) {
         switch (live_size(device, inode, size)) {
         case LIVE_SIZE:
             return OURS;
@@ -67,7 +60,7 @@ static enum answer whose(uint64_t device, uint64_t inode, uint32_t before, off_t
         int result = real_##name arguments;                                                        \
         off_t size = 0;                                                                            \
                                                                                                    \
-        if (result != 0 || (before == settled() && !any_live()) || !S_ISREG(status->st_mode))      \
+        if (result != 0 || (before == settled() && !shim_live()) || !S_ISREG(status->st_mode))     \
             return result;                                                                         \
         switch (whose(status->st_dev, status->st_ino, before, &size)) {                            \
         case OURS:                                                                                 \
@@ -134,9 +127,9 @@ static void settle_path(int at, const char *path, int flags)
     struct statx status;
     int saved = errno;
 
-    if (any_live() && syscall(SYS_statx, at, path == NULL ? "" : path,
-                              (flags & AT_SYMLINK_NOFOLLOW) | (path == NULL ? AT_EMPTY_PATH : 0),
-                              STATX_INO, &status) == 0)
+    if (shim_live() && syscall(SYS_statx, at, path == NULL ? "" : path,
+                               (flags & AT_SYMLINK_NOFOLLOW) | (path == NULL ? AT_EMPTY_PATH : 0),
+                               STATX_INO, &status) == 0)
         live_release(makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino);
     errno = saved;
 }

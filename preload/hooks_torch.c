@@ -11,7 +11,7 @@
  * a small archive is made in memory once, and looked at.
  */
 #include <dlfcn.h>
-#include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ typedef int (*add_function)(void *, const char *, const void *, size_t, const vo
                             unsigned, uint64_t, uint32_t, void *, const char *, unsigned,
                             const char *, unsigned);
 
-/* One library that has the function; a process has one torch, or rarely another copy. */
+/* A library that calls the function, and has it; a process has one torch, or rarely two. */
 struct library {
     void *caller; /* the return address, instead of the slow dladdr at each tensor */
     add_function add;
@@ -69,31 +69,50 @@ static bool stores_given_crc(void *handle, add_function add)
     return good;
 }
 
-/* The caller's own library: RTLD_NEXT does not see it, because Python loads it RTLD_LOCAL. */
-static bool find(void *caller, struct library *library)
+/*
+ * The caller's own library: RTLD_NEXT does not see it, because Python loads it RTLD_LOCAL.
+ * No lock: the dynamic linker has its own, and a fork may come at any moment.
+ */
+static struct library look_up(void *caller)
 {
-    static struct portus_lock lock;
-    static struct library known;
-    bool found = false;
+    struct library library = {.caller = caller};
     Dl_info info;
     void *handle;
 
-    portus_lock(&lock);
-    if (known.caller != caller) {
-        handle = dladdr(caller, &info) != 0 ? dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_NOW) : NULL;
-        if (handle == NULL)
-            goto unlock;
-        known.caller = caller;
-        known.add = (add_function)(uintptr_t)dlsym(handle, "mz_zip_writer_add_mem_ex_v2");
-        known.given = known.add != NULL && strstr(info.dli_fname, "libtorch") != NULL &&
-                      stores_given_crc(handle, known.add);
-        dlclose(handle);
+    if (dladdr == NULL || dlopen == NULL || dlsym == NULL || dlclose == NULL ||
+        dladdr(caller, &info) == 0 ||
+        (handle = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_NOW)) == NULL)
+        return library;
+    library.add = (add_function)(uintptr_t)dlsym(handle, "mz_zip_writer_add_mem_ex_v2");
+    library.given = library.add != NULL && strstr(info.dli_fname, "libtorch") != NULL &&
+                    stores_given_crc(handle, library.add);
+    dlclose(handle);
+    return library;
+}
+
+/* Looks once for each place of a call; where there are too many, every time. */
+static struct library find(void *caller)
+{
+    enum { EMPTY, CLAIMED, KNOWN };
+    static struct {
+        _Atomic uint32_t state;
+        struct library library;
+    } known[4];
+    struct library library;
+
+    for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (atomic_load(&known[i].state) == KNOWN && known[i].library.caller == caller)
+            return known[i].library;
+    library = look_up(caller);
+    for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        uint32_t empty = EMPTY;
+        if (!atomic_compare_exchange_strong(&known[i].state, &empty, CLAIMED))
+            continue;
+        known[i].library = library;
+        atomic_store(&known[i].state, KNOWN);
+        break;
     }
-    *library = known;
-    found = known.add != NULL;
-unlock:
-    portus_unlock(&lock);
-    return found;
+    return library;
 }
 
 int mz_zip_writer_add_mem_ex_v2(void *zip, const char *name, const void *data, size_t length,
@@ -108,14 +127,12 @@ EXPORT int mz_zip_writer_add_mem_ex_v2(void *zip, const char *name, const void *
                                        void *time, const char *extra, unsigned extra_length,
                                        const char *central, unsigned central_length)
 {
-    struct library library;
+    struct library library = find(__builtin_return_address(0));
     bool ahead = false;
     int result;
 
-    if (!find(__builtin_return_address(0), &library)) {
+    if (library.add == NULL)
         library.add = real_mz_zip_writer_add_mem_ex_v2; /* whichever is visible */
-        library.given = false;
-    }
     if (library.given && length >= WORTH_WHILE && shim_on() && shim.env.crc == PORTUS_CRC_OFFLOAD &&
         !(level_flags & (COMPRESSED_DATA | DO_NOT_COMPUTE_CRC32))) {
         /* zip64 fields would shift the data; then only the guess is wrong. */

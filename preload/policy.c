@@ -177,11 +177,6 @@ static bool beside_live(const struct portus_control *control, const uint64_t *di
     return false;
 }
 
-static bool any_live(const struct portus_control *control)
-{
-    return control != NULL && atomic_load(&control->live) != 0;
-}
-
 static bool own_path(int fd, char *path, size_t size)
 {
     char link[40];
@@ -228,12 +223,12 @@ enum verdict policy_judge(struct file *file, int fd, size_t length, struct portu
     const char *name;
     int flags, kind;
 
-    if (!large && !any_live(control))
+    if (!large && !shim_live())
         return VERDICT_NOT_YET;
     if (!own_path(fd, path, size))
         return VERDICT_NOT_OURS; /* no /proc, or no name any more */
     directories(AT_FDCWD, path, claim->directory);
-    if (any_live(control))
+    if (shim_live())
         beside = beside_live(control, claim->directory);
     if (portus_env_match(shim.env.exclude, path))
         return beside ? VERDICT_EXCLUDED : VERDICT_NOT_OURS;
@@ -355,7 +350,7 @@ int policy_open(int at, const char *path, int flags)
     control = shim_control();
     if (control == NULL)
         return -shim_barrier(); /* looks for others of this job */
-    if (!any_live(control))
+    if (!shim_live())
         return 0;
     directories(at, path, directory);
     if (beside_live(control, directory)) {

@@ -2,9 +2,8 @@
 /*
  * real.c -- finds the functions behind ours
  *
- * dlsym by the version that glibc had before it moved into libc: the shim then
- * loads on systems from 2.28 on, wherever it was built. No dlvsym, which musl has
- * not.
+ * No dlvsym, which musl has not. Where dlsym is in a library that the program has not
+ * loaded (glibc before 2.34), libc's own way to it is taken, which is gone since.
  */
 #include "real.h"
 
@@ -12,6 +11,31 @@
 #include <errno.h>
 
 #include "versions.h"
+
+#define LIBC_DLOPEN 0x80000000 /* glibc's dlfcn.h, internal: as dlopen would have called */
+
+extern void *__libc_dlopen_mode(const char *name, int mode) __attribute__((weak));
+extern void *__libc_dlsym(void *library, const char *name) __attribute__((weak));
+
+void *real_loader(const char *name)
+{
+    static void *_Atomic libdl;
+
+    if (__libc_dlopen_mode == NULL || __libc_dlsym == NULL)
+        return NULL;
+    if (libdl == NULL)
+        libdl = __libc_dlopen_mode("libdl.so.2", RTLD_LAZY | (int)LIBC_DLOPEN);
+    return libdl != NULL ? __libc_dlsym(libdl, name) : NULL;
+}
+
+void *real_find(const char *name)
+{
+    void *(*look)(void *, const char *) = dlsym;
+
+    if (look == NULL)
+        look = (void *(*)(void *, const char *))(uintptr_t)real_loader("dlsym");
+    return look != NULL ? look(RTLD_NEXT, name) : NULL;
+}
 
 #define HOOK(type, name, parameters, arguments, class, text)                                       \
     static type lacks_##name parameters                                                            \
@@ -22,7 +46,7 @@
     static type first_##name parameters                                                            \
     {                                                                                              \
         int saved = errno;                                                                         \
-        void *found = dlsym(RTLD_NEXT, #name);                                                     \
+        void *found = real_find(#name);                                                            \
                                                                                                    \
         real_##name = found != NULL ? (type(*) parameters)found : lacks_##name;                    \
         errno = saved;                                                                             \

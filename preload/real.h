@@ -25,6 +25,12 @@
 #include "hooks.def"
 #undef HOOK
 
+/* The next function of that name after ours, or NULL. */
+void *real_find(const char *name);
+
+/* One of libdl's functions where versions.h says that it may be NULL, or NULL. */
+void *real_loader(const char *name);
+
 #define EXPORT __attribute__((visibility("default")))
 
 #endif

@@ -43,7 +43,8 @@ struct guard shim_guard(void)
                           (1ul << (SIGILL - 1)) | (1ul << (SIGTRAP - 1)) | (1ul << (SIGABRT - 1)) |
                           (1ul << (SIGSYS - 1)) | GLIBC_SIGNALS);
 
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &guard.cancel);
+    if (pthread_setcancelstate != NULL)
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &guard.cancel);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &guard.mask, sizeof(all));
     return guard;
 }
@@ -51,7 +52,8 @@ struct guard shim_guard(void)
 void shim_unguard(const struct guard *guard)
 {
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &guard->mask, NULL, sizeof(guard->mask));
-    pthread_setcancelstate(guard->cancel, NULL);
+    if (pthread_setcancelstate != NULL)
+        pthread_setcancelstate(guard->cancel, NULL);
     errno = guard->error;
 }
 
@@ -172,6 +174,7 @@ bool shim_own(void)
 static const char *agent_path(void)
 {
     static char path[PORTUS_ENV_TEXT];
+    int (*look)(const void *, Dl_info *) = dladdr;
     Dl_info info;
     const char *slash;
 
@@ -179,7 +182,9 @@ static const char *agent_path(void)
         return shim.env.agent;
     if (path[0] != '\0')
         return path;
-    if (dladdr((void *)agent_path, &info) == 0 || info.dli_fname == NULL)
+    if (look == NULL)
+        look = (int (*)(const void *, Dl_info *))(uintptr_t)real_loader("dladdr");
+    if (look == NULL || look((void *)agent_path, &info) == 0 || info.dli_fname == NULL)
         return "portus-agent";
     slash = strrchr(info.dli_fname, '/');
     if (slash == NULL)
@@ -241,11 +246,6 @@ struct portus_writer *shim_writer(const char **why)
 unlock:
     portus_unlock(&shim.lock);
     return writer;
-}
-
-struct portus_control *shim_control(void)
-{
-    return atomic_load(&shim.control);
 }
 
 /* Looks whether the job has an agent, for a process that never engaged a file. */

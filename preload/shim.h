@@ -44,7 +44,18 @@ bool shim_own(void);
 struct portus_writer *shim_writer(const char **why);
 
 /* The agent's control segment if this process knows one, else NULL. Does not connect. */
-struct portus_control *shim_control(void);
+static inline struct portus_control *shim_control(void)
+{
+    return atomic_load_explicit(&shim.control, memory_order_acquire);
+}
+
+/* Whether the job has live files, as far as this process knows. */
+static inline bool shim_live(void)
+{
+    struct portus_control *control = shim_control();
+
+    return __builtin_expect(control != NULL && atomic_load(&control->live) != 0, 0);
+}
 
 /* Waits for all that was captured by this job: before a publishing call. 0 or -errno. */
 int shim_barrier(void);

@@ -62,7 +62,8 @@ void shim_watch(void)
     pthread_attr_t attributes;
     pthread_t thread;
 
-    if (atomic_exchange(&shim.watching, 1) != 0)
+    if (pthread_create == NULL || pthread_attr_setstacksize == NULL ||
+        atomic_exchange(&shim.watching, 1) != 0)
         return;
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof(all));
     pthread_attr_init(&attributes);

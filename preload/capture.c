@@ -53,7 +53,13 @@ static uint64_t ahead_of(const struct file *file, uint64_t start)
     return start < AHEAD_LEAST ? AHEAD_LEAST : start > AHEAD_MOST ? AHEAD_MOST : start;
 }
 
-/* Reserves blocks for a write, a step ahead where writes follow each other. */
+/*
+ * Reserves blocks for a write, a step ahead where writes follow each other.
+ *
+ * Not the first one. A file that has blocks to allocate is sent on its way to the disk
+ * when it takes another's place, by rename or by being emptied (ext4's auto_da_alloc): a
+ * power cut then does not leave neither. One such block suffices.
+ */
 static int reserve(struct file *file, int fd, uint64_t offset, uint64_t length)
 {
     struct portus_file *entry = file_shared(file);
@@ -61,6 +67,10 @@ static int reserve(struct file *file, int fd, uint64_t offset, uint64_t length)
     int error;
 
     if (atomic_load(&entry->leaseless)) /* shared: what they reserve, they say at close */
+        return 0;
+    if (offset < BLOCK)
+        offset = BLOCK;
+    if (end <= offset)
         return 0;
     if (offset >= file->reserved_from && end <= file->reserved_to)
         return 0;

@@ -25,6 +25,7 @@
 #include "summary.h"
 
 #define DESCRIPTORS_LEAST 768 /* ours are numbered 512 and up */
+#define ROOM_LEAST (16ull << 20)
 
 /* f_type of statfs(2) */
 enum { LOCAL, MEMORY, SHARED };
@@ -64,7 +65,7 @@ static const char *const words[VERDICT_COUNT] = {
     [VERDICT_PASSIVE] = "capture is switched off",
     [VERDICT_FULL] = "too many live files",
     [VERDICT_LEASE] = "no lease to be had",
-    [VERDICT_SPACE] = "no space to reserve",
+    [VERDICT_SPACE] = "the disk is full",
 };
 
 const char *policy_words(enum verdict verdict)
@@ -85,6 +86,18 @@ static int kind_of(int fd, const char **name)
             return systems[i].kind;
         }
     return SHARED;
+}
+
+/*
+ * Whether there is room for more than a few blocks. A file's first block is not reserved
+ * (see reserve in capture.c), so a disk that is full to the last one is met without us.
+ */
+static bool has_room(int fd)
+{
+    struct statfs status;
+
+    return fstatfs(fd, &status) < 0 ||
+           (uint64_t)status.f_bavail * (uint64_t)status.f_bsize >= ROOM_LEAST;
 }
 
 /* The file system's name of the directory that is the first length bytes of path. */
@@ -259,6 +272,8 @@ enum verdict policy_judge(struct file *file, int fd, size_t length, struct portu
         return VERDICT_LIMIT;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < DESCRIPTORS_LEAST)
         return VERDICT_DESCRIPTORS;
+    if (!has_room(fd))
+        return VERDICT_SPACE;
     if (!beside && shim.env.mode != PORTUS_REPORT && summary_sample())
         return VERDICT_SAMPLE;
     claim->device = makedev(status.stx_dev_major, status.stx_dev_minor);

@@ -27,6 +27,7 @@
 #include "summary.h"
 #include "versions.h"
 
+#define WATCHER_MS 200
 #define EXECUTABLE_NS 5000000000ull
 #define REFUSED_NS 60000000000ull /* then an agent is tried again */
 #define GLIBC_SIGNALS (3ul << 31) /* 32 and 33: cancellation, setuid of all threads */
@@ -198,12 +199,15 @@ static const char *agent_path(void)
 /* A writer whose agent is gone has done what was to do: the next save finds a new agent. */
 static void close_gone(void)
 {
-    if (!atomic_load(&shim.connected) || !atomic_load(&shim.writer.gone))
+    if (!atomic_load(&shim.connected) || !portus_writer_check(&shim.writer))
         return;
     if (portus_writer_reap(&shim.writer) > 0 || portus_writer_busy(&shim.writer))
         return;
-    if (atomic_load(&shim.watching) != 0)
-        return; /* it ends soon: it has nothing left to watch */
+    for (unsigned tries = 0; atomic_load(&shim.watching) != 0; tries++) {
+        if (tries == WATCHER_MS)
+            return;
+        poll(NULL, 0, 1); /* it ends soon: it has nothing left to watch */
+    }
     atomic_store(&shim.control, NULL);
     atomic_store(&shim.connected, false);
     own_writer(false);
@@ -226,7 +230,7 @@ struct portus_writer *shim_writer(const char **why)
     close_gone();
     if (atomic_load(&shim.connected)) {
         *why = "the agent is gone: a new one serves the next save";
-        if (!portus_writer_check(&shim.writer))
+        if (!atomic_load(&shim.writer.gone))
             writer = &shim.writer;
         goto unlock;
     }

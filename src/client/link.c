@@ -27,6 +27,7 @@
 #include "common/name.h"
 
 #define PATIENCE_NS 3000000000ull
+#define RESTART_NS 300000000ull
 #define HIGH_DESCRIPTOR 512
 
 /* Out of the way of programs that expect small numbers, or have few. -1: not allowed. */
@@ -92,6 +93,13 @@ static int connect_once(const struct sockaddr_un *address, socklen_t length, int
 close:
     syscall(SYS_close, fd);
     return error;
+}
+
+static bool ended(int pidfd)
+{
+    struct pollfd event = {.fd = pidfd, .events = POLLIN};
+
+    return poll(&event, 1, 0) > 0;
 }
 
 static int greet(struct portus_link *link, const struct portus_link_options *options,
@@ -178,8 +186,7 @@ int portus_link_open(struct portus_link *out, const struct portus_link_options *
     struct portus_link link;
     struct sockaddr_un address;
     socklen_t length;
-    uint64_t deadline = portus_now() + PATIENCE_NS;
-    bool started = false;
+    uint64_t deadline = portus_now() + PATIENCE_NS, started = 0;
     int error;
 
     if (why == NULL)
@@ -202,6 +209,8 @@ int portus_link_open(struct portus_link *out, const struct portus_link_options *
                 error = greet(&link, options, why);
             if (error == 0)
                 break;
+            if (link.keeper >= 0 && ended(link.keeper))
+                error = -ECONNRESET; /* whatever it looked like */
             portus_link_close(&link);
         }
         /* An agent that is just ending resets the connection: the next one takes its name. */
@@ -209,16 +218,17 @@ int portus_link_open(struct portus_link *out, const struct portus_link_options *
             return error;
         if (options->agent == NULL || portus_now() > deadline)
             return error;
-        if (error == -ECONNREFUSED && !started) {
+        /* One that was started may have found the name taken, by an agent that was ending. */
+        if (error == -ECONNREFUSED && portus_now() - started > RESTART_NS) {
             int failed = portus_spawn(options->agent, options->job);
             if (failed != 0) {
                 *why = "portus-agent cannot be started";
                 return failed;
             }
-            started = true;
+            started = portus_now();
         } else {
             if (error == -ECONNRESET || error == -EPIPE)
-                started = false;
+                started = 0;
             poll(NULL, 0, 1);
         }
     }

@@ -24,6 +24,8 @@
 
 _Atomic uint16_t fdtab[FDTAB_SIZE];
 
+#define TRIM_LEAST (128ull << 10)
+
 struct file files[FILES];
 static struct portus_lock table; /* of allocation */
 
@@ -221,6 +223,23 @@ void file_resized(struct file *file, int fd)
     leave(file, &guard);
 }
 
+/*
+ * xfs keeps what it allocates ahead of a writer, once blocks of the file have been
+ * reserved by anybody. So what was written plainly after a release is trimmed again.
+ */
+static void trim_plain(const struct file *file, int fd)
+{
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}};
+    struct statx status;
+
+    if (file->reserved_to == 0 || file->exact || identity(fd, &status) != 0 ||
+        status.stx_blocks * 512 < status.stx_size + TRIM_LEAST)
+        return;
+    times[1] = (struct timespec){status.stx_mtime.tv_sec, status.stx_mtime.tv_nsec};
+    if (real_ftruncate(fd, (off_t)status.stx_size) == 0)
+        syscall(SYS_utimensat, fd, NULL, times, 0);
+}
+
 /* The program's last descriptor of the file is about to go. */
 static int close_last(struct file *file, int fd)
 {
@@ -228,6 +247,8 @@ static int close_last(struct file *file, int fd)
     struct portus_file *entry;
 
     portus_lock(&file->lock);
+    if (atomic_load(&file->state) == FILE_PLAIN)
+        trim_plain(file, fd);
     if (atomic_load(&file->state) != FILE_ENGAGED)
         goto free;
     entry = file_shared(file);

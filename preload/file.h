@@ -100,6 +100,12 @@ void files_forget(void); /* in a forked child */
 /* Releases whatever live file path (or an open fd) names: before its metadata changes. */
 void live_release(uint64_t device, uint64_t inode);
 
+/*
+ * Before path is opened, while files are live: where no lease makes its opener wait, on a
+ * shared file system, this does.
+ */
+void live_before_open(int at, const char *path);
+
 /* Whether somebody of this job holds a description of the file for capturing it. */
 bool live_known(uint64_t device, uint64_t inode);
 

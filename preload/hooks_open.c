@@ -21,9 +21,13 @@
 /* One test is all that opening for reading costs. */
 #define READS(flags) (((flags) & (O_ACCMODE | O_CREAT | O_TRUNC)) == O_RDONLY)
 
-/* Around an open for writing, whichever function does it. */
+/* Around an open, whichever function does it. */
 #define OPENED(at, path, flags, call)                                                              \
     do {                                                                                           \
+        if (shim_live())                                                                           \
+            live_before_open(at, path);                                                            \
+        if (READS(flags))                                                                          \
+            return call;                                                                           \
         int error_ = policy_open(at, path, flags);                                                 \
         bool existed_ = policy_existed(at, path);                                                  \
         int fd_;                                                                                   \
@@ -50,8 +54,6 @@ static mode_t mode_of(int flags, va_list arguments)
         va_start(arguments, flags);                                                                \
         mode = mode_of(flags, arguments);                                                          \
         va_end(arguments);                                                                         \
-        if (READS(flags))                                                                          \
-            return real_##name(path, flags, mode);                                                 \
         OPENED(AT_FDCWD, path, flags, real_##name(path, flags, mode));                             \
     }
 OPEN(open)
@@ -66,8 +68,6 @@ OPEN(open64)
         va_start(arguments, flags);                                                                \
         mode = mode_of(flags, arguments);                                                          \
         va_end(arguments);                                                                         \
-        if (READS(flags))                                                                          \
-            return real_##name(at, path, flags, mode);                                             \
         OPENED(at, path, flags, real_##name(at, path, flags, mode));                               \
     }
 OPENAT(openat)
@@ -81,29 +81,21 @@ int __openat64_2(int at, const char *path, int flags);
 
 EXPORT int __open_2(const char *path, int flags)
 {
-    if (READS(flags))
-        return real___open_2(path, flags);
     OPENED(AT_FDCWD, path, flags, real___open_2(path, flags));
 }
 
 EXPORT int __open64_2(const char *path, int flags)
 {
-    if (READS(flags))
-        return real___open64_2(path, flags);
     OPENED(AT_FDCWD, path, flags, real___open64_2(path, flags));
 }
 
 EXPORT int __openat_2(int at, const char *path, int flags)
 {
-    if (READS(flags))
-        return real___openat_2(at, path, flags);
     OPENED(at, path, flags, real___openat_2(at, path, flags));
 }
 
 EXPORT int __openat64_2(int at, const char *path, int flags)
 {
-    if (READS(flags))
-        return real___openat64_2(at, path, flags);
     OPENED(at, path, flags, real___openat64_2(at, path, flags));
 }
 

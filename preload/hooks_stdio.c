@@ -47,6 +47,8 @@ static FILE *open_stream(FILE *(*real)(const char *, const char *), const char *
     bool existed;
     FILE *stream;
 
+    if (shim_live())
+        live_before_open(AT_FDCWD, path);
     if (flags == 0)
         return real(path, mode);
     error = policy_open(AT_FDCWD, path, flags);
@@ -113,6 +115,8 @@ static FILE *open_again(FILE *(*real)(const char *, const char *, FILE *), const
     if (file != NULL)
         file_release(file, fd);
     file_close(fd);
+    if (shim_live())
+        live_before_open(AT_FDCWD, path);
     error = path != NULL ? policy_open(AT_FDCWD, path, flags) : 0;
     if (error != 0) {
         errno = error;

@@ -4,6 +4,12 @@
  *
  * For calls that go by a path, or by a descriptor that the table does not know.
  */
+#include <errno.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
 #include "file.h"
 #include "file_private.h"
 #include "shim.h"
@@ -31,6 +37,25 @@ static struct portus_file *find_live(uint64_t device, uint64_t inode)
     if (control == NULL || atomic_load(&control->live) == 0)
         return NULL;
     return find(device, inode, PORTUS_FILE_CLAIMED, PORTUS_FILE_TRIMMED);
+}
+
+void live_before_open(int at, const char *path)
+{
+    struct portus_control *control = shim_control();
+    struct statx status;
+    bool any = false;
+    int saved = errno;
+
+    if (control == NULL || path == NULL || !shim_own())
+        return;
+    for (unsigned i = 0; i < PORTUS_FILES && !any; i++) {
+        uint32_t state = atomic_load(&control->file[i].state);
+        any = atomic_load(&control->file[i].leaseless) != 0 && state >= PORTUS_FILE_CLAIMED &&
+              state <= PORTUS_FILE_TRIMMED;
+    }
+    if (any && syscall(SYS_statx, at, path, 0, STATX_INO, &status) == 0)
+        live_release(makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino);
+    errno = saved;
 }
 
 bool live_known(uint64_t device, uint64_t inode)

@@ -51,9 +51,9 @@ def same(plain, other, what, outcome=None):
     expect(not said, f"{what}: " + "; ".join(said), outcome)
 
 
-def compared(argv, what, mode="all", timeout=60, captures=None, **more):
-    """Runs argv plain and with the shim; the same end, output and files."""
-    a, b = fresh(), fresh()
+def compared(argv, what, mode="all", timeout=60, captures=None, top=TOP, **more):
+    """Runs argv plain and with the shim, in directories below top; the same end, output and files."""
+    a, b = fresh(top), fresh(top)
     plain = program.run(argv, a, program.environment(JOB), timeout)
     outcome = program.run(argv, b, program.environment(JOB, mode, **more), timeout)
     expect(not plain.late and not outcome.late, f"{what}: {outcome.how()}, plain {plain.how()}", outcome)

@@ -75,6 +75,11 @@ static double gib(uint64_t bytes)
     return (double)bytes / (double)(1ull << 30);
 }
 
+static const char *plural(uint64_t number)
+{
+    return number == 1 ? "" : "s";
+}
+
 static double seconds(uint64_t nanoseconds)
 {
     return (double)nanoseconds / 1e9;
@@ -103,8 +108,12 @@ static void gain(uint64_t captured)
          seconds(count.capture_ns + count.wait_ns), seconds(count.capture_ns),
          seconds(count.wait_ns));
     if (count.plain_bytes == 0) {
-        line("portus: summary: plain writing was not measured (every %lluth save is left plain)\n",
-             (unsigned long long)shim.env.sample);
+        if (shim.env.sample == 0)
+            line("portus: summary: plain writing was not measured: PORTUS_SAMPLE=0\n");
+        else
+            line("portus: summary: plain writing was not measured: one save in %llu is left plain "
+                 "(PORTUS_SAMPLE)\n",
+                 (unsigned long long)shim.env.sample);
         return;
     }
     plain = seconds(count.plain_ns) / gib(count.plain_bytes);
@@ -124,17 +133,17 @@ void summary_print(void)
     if ((!shim.env.summary && !report) || atomic_exchange(&printed, true))
         return;
     if (report)
-        line("portus: summary: would capture %llu files (PORTUS=report: nothing was changed)\n",
-             (unsigned long long)count.would);
+        line("portus: summary: would capture %llu file%s (PORTUS=report: nothing was changed)\n",
+             (unsigned long long)count.would, plural(count.would));
     else
-        line("portus: summary: captured %llu files, %.3f GiB\n", (unsigned long long)count.files,
-             gib(count.bytes));
+        line("portus: summary: captured %llu file%s, %.3f GiB\n", (unsigned long long)count.files,
+             plural(count.files), gib(count.bytes));
     if (count.bytes > 0)
         gain(count.bytes);
     if (count.plain_bytes > 0 && count.bytes == 0)
         line("portus: summary: %.3f GiB were left plain to be measured\n", gib(count.plain_bytes));
     for (unsigned i = VERDICT_APPEND; i < VERDICT_COUNT; i++)
         if (count.refused[i] > 0)
-            line("portus: summary: not captured: %llu files %s\n",
-                 (unsigned long long)count.refused[i], policy_words(i));
+            line("portus: summary: not captured: %llu file%s %s\n",
+                 (unsigned long long)count.refused[i], plural(count.refused[i]), policy_words(i));
 }

@@ -18,6 +18,7 @@
 #include "client/source.h"
 #include "file.h"
 #include "file_private.h"
+#include "habit.h"
 #include "policy.h"
 #include "real.h"
 #include "shim.h"
@@ -316,6 +317,7 @@ static bool consider(struct file *file, int fd, size_t total)
         if (writer == NULL) {
             verdict = VERDICT_AGENT;
         } else {
+            claim.hurried = habit_hurries(path, claim.inode);
             number = portus_writer_engage(writer, &claim);
             if (number >= 0) {
                 file->number = (unsigned)number;

@@ -18,13 +18,13 @@
 
 #include "common/log.h"
 #include "file_private.h"
+#include "habit.h"
 #include "real.h"
 #include "shim.h"
 #include "summary.h"
 
 _Atomic uint16_t fdtab[FDTAB_SIZE];
 
-#define TRIM_LEAST (128ull << 10)
 
 struct file files[FILES];
 static struct portus_lock table; /* of allocation */
@@ -60,7 +60,8 @@ void file_candidate(int fd, bool created)
         /* The lock is kept as it is: somebody may just be leaving it. */
         file->head_length = 0;
         file->created = created;
-        file->sampled = file->counted = file->exact = file->filled = false;
+        file->sampled = file->counted = file->exact = false;
+        file->synced = file->filled = false;
         file->sized = 0;
         file->reserved_from = file->reserved_to = 0;
         atomic_store(&file->fds, 1);
@@ -223,23 +224,6 @@ void file_resized(struct file *file, int fd)
     leave(file, &guard);
 }
 
-/*
- * xfs keeps what it allocates ahead of a writer, once blocks of the file have been
- * reserved by anybody. So what was written plainly after a release is trimmed again.
- */
-static void trim_plain(const struct file *file, int fd)
-{
-    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}};
-    struct statx status;
-
-    if (file->reserved_to == 0 || file->exact || identity(fd, &status) != 0 ||
-        status.stx_blocks * 512 < status.stx_size + TRIM_LEAST)
-        return;
-    times[1] = (struct timespec){status.stx_mtime.tv_sec, status.stx_mtime.tv_nsec};
-    if (real_ftruncate(fd, (off_t)status.stx_size) == 0)
-        syscall(SYS_utimensat, fd, NULL, times, 0);
-}
-
 /* The program's last descriptor of the file is about to go. */
 static int close_last(struct file *file, int fd)
 {
@@ -247,12 +231,11 @@ static int close_last(struct file *file, int fd)
     struct portus_file *entry;
 
     portus_lock(&file->lock);
-    if (atomic_load(&file->state) == FILE_PLAIN)
-        trim_plain(file, fd);
     if (atomic_load(&file->state) != FILE_ENGAGED)
         goto free;
     entry = file_shared(file);
     atomic_store(&entry->closed, 1);
+    habit_closed(file->synced);
     if (how == PORTUS_CLOSE_CAPTURED && atomic_load(&entry->leaseless) && shim.env.shared == 1)
         how = PORTUS_CLOSE_DRAINED;
     if (!is(file, fd)) /* it was closed long ago, behind our back */

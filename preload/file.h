@@ -38,6 +38,7 @@ struct file {
     bool checkpoint; /* policy takes it for one: not only kept in order */
     bool counted;    /* as refused, in the summary */
     bool exact;      /* the program reserves blocks itself: we none ahead, and trim none */
+    bool synced;     /* by the program, since it was captured */
     bool filled;     /* a write has reached the size that was set before */
 };
 

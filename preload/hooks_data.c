@@ -505,12 +505,13 @@ static bool is_directory(int fd)
 
 static int synced(int (*real)(int), int fd)
 {
-    struct portus_control *control;
+    struct file *file = fdtab_file(fd);
     int error;
 
+    if (file != NULL)
+        file->synced = true;
     AFTER(drain, fd);
-    control = shim_control();
-    if (control != NULL && atomic_load(&control->live) != 0 && is_directory(fd)) {
+    if (shim_live() && is_directory(fd)) {
         error = -shim_barrier();
         if (error != 0) {
             errno = error;

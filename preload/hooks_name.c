@@ -7,10 +7,12 @@
  * by then.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "habit.h"
 #include "real.h"
 #include "shim.h"
 
@@ -29,11 +31,12 @@
 #define PUBLISHES(name, parameters, arguments) AFTER_ALL(name, parameters, arguments, (void)0)
 #define DESTROYS(name, parameters, arguments) AFTER_ALL(name, parameters, arguments, shim_clear())
 
-PUBLISHES(rename, (const char *from, const char *to), (from, to))
-PUBLISHES(renameat, (int from_at, const char *from, int to_at, const char *to),
-          (from_at, from, to_at, to))
-PUBLISHES(renameat2, (int from_at, const char *from, int to_at, const char *to, unsigned flags),
-          (from_at, from, to_at, to, flags))
+AFTER_ALL(rename, (const char *from, const char *to), (from, to),
+          habit_rename(AT_FDCWD, from, AT_FDCWD, to))
+AFTER_ALL(renameat, (int from_at, const char *from, int to_at, const char *to),
+          (from_at, from, to_at, to), habit_rename(from_at, from, to_at, to))
+AFTER_ALL(renameat2, (int from_at, const char *from, int to_at, const char *to, unsigned flags),
+          (from_at, from, to_at, to, flags), habit_rename(from_at, from, to_at, to))
 PUBLISHES(link, (const char *from, const char *to), (from, to))
 PUBLISHES(linkat, (int from_at, const char *from, int to_at, const char *to, int flags),
           (from_at, from, to_at, to, flags))

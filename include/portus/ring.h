@@ -33,7 +33,7 @@
 #include "portus/portus.h"
 
 #define PORTUS_CONTROL_MAGIC 0x314c525453555450ull /* "PTUSTRL1" */
-#define PORTUS_CONTROL_VERSION 1u
+#define PORTUS_CONTROL_VERSION 2u
 
 /* The lowest bit of portus_session.head and portus_file.last. */
 #define PORTUS_STOPPED 1ull
@@ -101,7 +101,8 @@ struct portus_file {
     _Atomic uint32_t error;     /* errno of a failed replay; the agent's; sticky */
     _Atomic uint32_t leaseless; /* no lease was taken (PORTUS_SHARED) */
     _Atomic uint32_t quiet;     /* the program does not write it: surplus blocks may be trimmed */
-    uint32_t reserved[6];
+    _Atomic uint32_t hurried;   /* will be waited for until it is on the disk: begin at once */
+    uint32_t reserved[5];
     char path[PORTUS_FILE_PATH]; /* for people; the end of a longer path; NUL-terminated */
 };
 

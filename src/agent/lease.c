@@ -52,6 +52,7 @@ int agent_file_engage(struct agent *agent, unsigned session, uint32_t number, ui
     }
     state->owner[number] = session + 1;
     state->leased[number] = atomic_load(&file->leaseless) == 0;
+    agent->begun[number] = 0;
     state->file[number] = fd;
     atomic_store(&file->state, PORTUS_FILE_LIVE);
     if (atomic_load(&agent->control->passive) != PORTUS_CAPTURING)

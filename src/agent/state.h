@@ -60,6 +60,7 @@ struct agent {
     struct agent_state *state;
     struct portus_control *control;
     uint8_t *ring[PORTUS_SESSIONS]; /* mapped, or NULL */
+    uint64_t begun[PORTUS_FILES];   /* of each file, how far the disk has been told to begin */
     uint64_t idle_since;            /* nobody connected, nothing live; 0: busy */
     uint64_t looked;                /* at the memory, ns */
     uint64_t busy_ns, busy_bytes;   /* of the drain, for its rate */

@@ -63,7 +63,7 @@ struct portus_claim {
     int fd;
     uint64_t device, inode, directory[PORTUS_ANCESTORS];
     uint64_t size;
-    bool leaseless;
+    bool leaseless, hurried;
     const char *path;
 };
 

@@ -18,13 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* FNV-1a, 64 bit (http://www.isthe.com/chongo/tech/comp/fnv/): to shorten, not to protect. */
-static uint64_t hash(uint64_t state, const char *data, size_t length)
-{
-    for (size_t i = 0; i < length; i++)
-        state = (state ^ (uint8_t)data[i]) * 0x100000001b3u;
-    return state;
-}
+#include "common/hash.h"
 
 static int hash_file(uint64_t *state, const char *path)
 {
@@ -35,7 +29,7 @@ static int hash_file(uint64_t *state, const char *path)
     if (fd < 0)
         return -errno;
     while ((length = syscall(SYS_read, fd, data, sizeof(data))) > 0)
-        *state = hash(*state, data, (size_t)length);
+        *state = portus_hash(*state, data, (size_t)length);
     syscall(SYS_close, fd);
     return length < 0 ? -EIO : 0;
 }
@@ -47,17 +41,17 @@ static int hash_link(uint64_t *state, const char *path)
 
     if (length < 0)
         return -errno;
-    *state = hash(*state, target, (size_t)length);
+    *state = portus_hash(*state, target, (size_t)length);
     return 0;
 }
 
 int portus_name(struct sockaddr_un *address, socklen_t *length, const char *job)
 {
-    uint64_t state = 0xcbf29ce484222325u;
+    uint64_t state = PORTUS_HASH_EMPTY;
     int error = 0, written;
 
     if (job[0] != '\0')
-        state = hash(state, job, strlen(job) + 1);
+        state = portus_hash(state, job, strlen(job) + 1);
     else
         error = hash_file(&state, "/proc/self/cgroup");
     if (error == 0)

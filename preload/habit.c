@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * habit.c -- what this program does with a checkpoint when it has written it
+ *
+ * fsync waits for the disk, and so does a rename over an older file (ext4 starts writing
+ * the new one then, and is as slow as the disk). Programs save in the same way each time:
+ * what was synced or renamed last time will be again, so the agent lets the disk begin
+ * while the program still writes. A wrong guess costs a slower drain, nothing else; so
+ * the races that these few words allow do not matter.
+ */
+#include "habit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/hash.h"
+#include "shim.h"
+
+#define REMEMBERED 8
+
+static struct {
+    _Atomic uint64_t inode, path;
+} captured[REMEMBERED];                        /* lately */
+static _Atomic uint64_t replacing[REMEMBERED]; /* paths of files that then took another's place */
+static _Atomic uint32_t captures, replacings;
+static _Atomic bool syncs;
+
+bool habit_hurries(const char *path, uint64_t inode)
+{
+    uint64_t hash = portus_hash(PORTUS_HASH_EMPTY, path, strlen(path));
+    unsigned place = atomic_fetch_add(&captures, 1) % REMEMBERED;
+
+    atomic_store(&captured[place].path, hash);
+    atomic_store(&captured[place].inode, inode);
+    if (shim.env.close == PORTUS_CLOSE_DURABLE || atomic_load(&syncs))
+        return true;
+    for (unsigned i = 0; i < REMEMBERED; i++)
+        if (atomic_load(&replacing[i]) == hash)
+            return true;
+    return false;
+}
+
+void habit_closed(bool synced)
+{
+    atomic_store(&syncs, synced);
+}
+
+static void learn(uint64_t path, bool replaces)
+{
+    for (unsigned i = 0; i < REMEMBERED; i++)
+        if (atomic_load(&replacing[i]) == path) {
+            if (!replaces)
+                atomic_store(&replacing[i], 0);
+            return;
+        }
+    if (replaces)
+        atomic_store(&replacing[atomic_fetch_add(&replacings, 1) % REMEMBERED], path);
+}
+
+void habit_rename(int from_at, const char *from, int to_at, const char *to)
+{
+    struct statx source, target;
+    int saved = errno;
+
+    if (!atomic_load(&shim.connected) || !shim_own() ||
+        syscall(SYS_statx, from_at, from, AT_SYMLINK_NOFOLLOW, STATX_INO, &source) != 0)
+        return;
+    for (unsigned i = 0; i < REMEMBERED; i++)
+        if (atomic_load(&captured[i].inode) == source.stx_ino)
+            learn(atomic_load(&captured[i].path),
+                  syscall(SYS_statx, to_at, to, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &target) == 0 &&
+                      S_ISREG(target.stx_mode));
+    errno = saved;
+}

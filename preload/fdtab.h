@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fdtab.h -- from a descriptor to what we know of its file
+ * fdtab.h -- from a descriptor to what we know of its file: see fdtab_file in file.h
  *
  * One look-up is all that a call on any other descriptor costs. The table is only
  * a cache: descriptors can be closed and reused behind our back, so a captured
@@ -11,28 +11,12 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define FDTAB_SIZE 65536
 #define FDTAB_OURS UINT16_MAX /* a descriptor of the shim's own */
 
-struct file;
-extern _Atomic uint16_t fdtab[FDTAB_SIZE];
-extern struct file *files_at(unsigned index);
-
-/* The file behind fd that we keep an eye on, or NULL. */
-static inline struct file *fdtab_file(int fd)
-{
-    uint16_t entry;
-
-    if ((unsigned)fd >= FDTAB_SIZE)
-        return NULL;
-    entry = atomic_load_explicit(&fdtab[fd], memory_order_relaxed);
-    if (__builtin_expect(entry == 0 || entry == FDTAB_OURS, 1))
-        return NULL;
-    return files_at(entry - 1u);
-}
+extern _Atomic uint16_t fdtab[FDTAB_SIZE]; /* 0: none; FDTAB_OURS; else 1 + a place in files */
 
 static inline bool fdtab_ours(int fd)
 {

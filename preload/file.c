@@ -25,14 +25,8 @@
 
 _Atomic uint16_t fdtab[FDTAB_SIZE];
 
-
 struct file files[FILES];
 static struct portus_lock table; /* of allocation */
-
-struct file *files_at(unsigned index)
-{
-    return index < FILES ? &files[index] : NULL;
-}
 
 static int identity(int fd, struct statx *status)
 {

@@ -12,6 +12,7 @@
 #define PORTUS_PRELOAD_FILE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -41,6 +42,22 @@ struct file {
     bool synced;     /* by the program, since it was captured */
     bool filled;     /* a write has reached the size that was set before */
 };
+
+#define FILES 4096
+extern struct file files[FILES];
+
+/* The file behind fd that we keep an eye on, or NULL. */
+static inline struct file *fdtab_file(int fd)
+{
+    uint16_t entry;
+
+    if ((unsigned)fd >= FDTAB_SIZE)
+        return NULL;
+    entry = atomic_load_explicit(&fdtab[fd], memory_order_relaxed);
+    if (__builtin_expect(entry == 0 || entry == FDTAB_OURS, 1))
+        return NULL;
+    return &files[entry - 1];
+}
 
 #define FILE_CURRENT (-1) /* the offset of the descriptor */
 

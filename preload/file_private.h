@@ -11,10 +11,6 @@
 #include "file.h"
 #include "shim.h"
 
-#define FILES 4096
-
-extern struct file files[FILES];
-
 /* The engaged file's entry in the control segment. */
 static inline struct portus_file *file_shared(const struct file *file)
 {

@@ -12,6 +12,7 @@
 #include <linux/falloc.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -30,7 +31,8 @@
 #define WRITE_MAX 0x7ffff000ul /* what the kernel takes at most in one write(2) */
 #define BLOCK 4096ull
 #define AHEAD_LEAST (64ull << 10)
-#define AHEAD_MOST (512ull << 20)
+#define AHEAD_MOST (64ull << 20)
+#define AHEAD_PART 64
 
 static int try_reserve(int fd, uint64_t start, uint64_t length)
 {
@@ -43,43 +45,39 @@ static int try_reserve(int fd, uint64_t start, uint64_t length)
 }
 
 /*
- * How far beyond `start` is reserved at once: as much as there is. So what is surplus for
- * a while is never more than the file itself: others find the room that they would have
- * found. Nothing within a size that the program has set: its holes would stay filled.
+ * How far beyond `start` is reserved at once: at most as much as there is, and a small
+ * part of what is free, so that others find about the room that they would have found.
+ * Nothing within the file: what is surplus there is not trimmed at the end.
  */
-static uint64_t ahead_of(const struct file *file, uint64_t start)
+static uint64_t ahead_of(const struct file *file, int fd, uint64_t start)
 {
-    if (file->exact || start < file->sized)
+    uint64_t ahead = start < AHEAD_LEAST ? AHEAD_LEAST : start > AHEAD_MOST ? AHEAD_MOST : start;
+    struct statfs status;
+
+    if (file->exact || start < atomic_load(&file_shared(file)->size) || fstatfs(fd, &status) < 0)
         return 0;
-    return start < AHEAD_LEAST ? AHEAD_LEAST : start > AHEAD_MOST ? AHEAD_MOST : start;
+    if (ahead > (uint64_t)status.f_bavail * (uint64_t)status.f_bsize / AHEAD_PART)
+        return 0;
+    return ahead;
 }
 
-/*
- * Reserves blocks for a write, a step ahead where writes follow each other.
- *
- * Not the first one. A file that has blocks to allocate is sent on its way to the disk
- * when it takes another's place, by rename or by being emptied (ext4's auto_da_alloc): a
- * power cut then does not leave neither. One such block suffices.
- */
+/* Reserves blocks for a write, a step ahead where writes follow each other. */
 static int reserve(struct file *file, int fd, uint64_t offset, uint64_t length)
 {
     struct portus_file *entry = file_shared(file);
-    uint64_t end = offset + length, start, step;
+    uint64_t end = offset + length, start, step, ahead;
     int error;
 
     if (atomic_load(&entry->leaseless)) /* shared: what they reserve, they say at close */
-        return 0;
-    if (offset < BLOCK)
-        offset = BLOCK;
-    if (end <= offset)
         return 0;
     if (offset >= file->reserved_from && end <= file->reserved_to)
         return 0;
     if (offset >= file->reserved_from && offset <= file->reserved_to) {
         start = file->reserved_to;
         step = end - start;
-        if (step < ahead_of(file, start))
-            step = ahead_of(file, start);
+        ahead = ahead_of(file, fd, start);
+        if (step < ahead)
+            step = ahead;
     } else {
         start = offset / BLOCK * BLOCK;
         step = end - start;
@@ -171,7 +169,8 @@ bool file_ahead_begin(const void *data, size_t length, size_t header, uint32_t *
     struct guard guard;
     bool held = false;
 
-    if (file == NULL || ahead != NULL || atomic_load(&file->state) != FILE_ENGAGED || !shim_own())
+    file_ahead_end(); /* of a call that was left by longjmp */
+    if (file == NULL || atomic_load(&file->state) != FILE_ENGAGED || !shim_own())
         return false;
     guard = shim_guard();
     for (uint32_t i = 0; i < sizeof(aheads) / sizeof(aheads[0]) && ahead == NULL; i++)
@@ -196,10 +195,15 @@ unguard:
 void file_ahead_end(void)
 {
     uint32_t number = (uint32_t)(ahead - aheads);
-    struct guard guard = shim_guard();
+    struct guard guard;
 
-    if (atomic_load(&shim.connected))
+    if (ahead == NULL)
+        return;
+    guard = shim_guard();
+    if (shim_use()) {
         portus_writer_drop_ahead(&shim.writer, ahead);
+        shim_done();
+    }
     ahead = NULL;
     atomic_fetch_and(&aheads_busy, ~(1u << number));
     shim_unguard(&guard);
@@ -282,6 +286,8 @@ static bool capture(struct file *file, int fd, const struct iovec *vector, int c
         *result = (ssize_t)done;
         error = filled(file, (uint64_t)offset + done);
         if (error != 0) {
+            if (current) /* a write that fails moves nothing */
+                syscall(SYS_lseek, fd, offset, SEEK_SET);
             errno = -error;
             *result = -1;
         }
@@ -318,11 +324,13 @@ static bool consider(struct file *file, int fd, size_t total)
             verdict = VERDICT_AGENT;
         } else {
             claim.hurried = habit_hurries(path, claim.inode);
+            claim.replaces = file->emptied;
             number = portus_writer_engage(writer, &claim);
             if (number >= 0) {
                 file->number = (unsigned)number;
                 file->device = claim.device;
                 file->inode = claim.inode;
+                file->captured = true;
                 atomic_store(&file->state, FILE_ENGAGED);
                 summary_captured_file();
                 policy_announce(writer, path, fd);

@@ -38,7 +38,7 @@ static uint64_t device_of(const struct statx *status)
     return makedev(status->stx_dev_major, status->stx_dev_minor);
 }
 
-void file_candidate(int fd, bool created)
+void file_candidate(int fd, bool created, bool emptied)
 {
     struct guard guard;
 
@@ -54,6 +54,8 @@ void file_candidate(int fd, bool created)
         /* The lock is kept as it is: somebody may just be leaving it. */
         file->head_length = 0;
         file->created = created;
+        file->emptied = emptied;
+        file->captured = false;
         file->sampled = file->counted = file->exact = false;
         file->synced = file->filled = false;
         file->sized = 0;
@@ -212,8 +214,11 @@ void file_resized(struct file *file, int fd)
         file->sized = status.stx_size;
     if (!enter(file, fd, &guard))
         return;
-    if (identity(fd, &status) == 0)
+    if (identity(fd, &status) == 0) {
         atomic_store(&file_shared(file)->size, status.stx_size);
+        if (file->sized != 0)
+            file->sized = status.stx_size;
+    }
     file->reserved_from = file->reserved_to = 0; /* what lay beyond may be gone */
     leave(file, &guard);
 }
@@ -225,8 +230,11 @@ static int close_last(struct file *file, int fd)
     struct portus_file *entry;
 
     portus_lock(&file->lock);
-    if (atomic_load(&file->state) != FILE_ENGAGED)
+    if (atomic_load(&file->state) != FILE_ENGAGED) {
+        if (how == PORTUS_CLOSE_DURABLE && file->captured && real_fsync(fd) < 0)
+            error = -errno;
         goto free;
+    }
     entry = file_shared(file);
     atomic_store(&entry->closed, 1);
     habit_closed(file->synced);
@@ -256,8 +264,11 @@ void file_before_lock(int fd)
     if (!atomic_load(&shim.connected) || !shim_own())
         return;
     guard = shim_guard();
-    if (identity(fd, &status) == 0)
+    if (identity(fd, &status) == 0 && shim_use()) {
+        habit_locked(status.stx_ino);
         portus_writer_settle(&shim.writer, device_of(&status), status.stx_ino);
+        shim_done();
+    }
     shim_unguard(&guard);
 }
 

@@ -35,6 +35,8 @@ struct file {
     uint8_t head[FILE_HEAD];             /* first bytes of the file, for policy */
     uint8_t head_length;
     bool created;    /* by the open that we saw, not only emptied */
+    bool emptied;    /* by that open: it takes the place of what it was */
+    bool captured;   /* at some time */
     bool sampled;    /* left plain to measure what plain writing costs */
     bool checkpoint; /* policy takes it for one: not only kept in order */
     bool counted;    /* as refused, in the summary */
@@ -61,8 +63,8 @@ static inline struct file *fdtab_file(int fd)
 
 #define FILE_CURRENT (-1) /* the offset of the descriptor */
 
-/* Makes fd a candidate. created: the file did not exist before. */
-void file_candidate(int fd, bool created);
+/* Makes fd a candidate. created: the file did not exist before; emptied: it had bytes. */
+void file_candidate(int fd, bool created, bool emptied);
 
 /* Another descriptor of the same description. */
 void file_duplicate(int fd, int other);
@@ -79,7 +81,7 @@ bool file_write(struct file *file, int fd, const struct iovec *vector, int count
  * torch is about to write length bytes at data to the file that this thread wrote
  * last, after a header of that many bytes. Copies them into the ring at once if that
  * file is captured; *crc is their CRC-32. file_ahead_end after the write, always if
- * it returned true.
+ * it returned true; it does nothing where nothing is held.
  */
 bool file_ahead_begin(const void *data, size_t length, size_t header, uint32_t *crc);
 void file_ahead_end(void);

@@ -17,7 +17,13 @@ bool habit_hurries(const char *path, uint64_t inode);
 /* A captured file is closed; synced: by the program, meanwhile. */
 void habit_closed(bool synced);
 
-/* Before a file is renamed; see renameat(2). Keeps errno. */
+/*
+ * Before a file is renamed; see renameat(2). Where it takes another's place, it is sent
+ * on its way to the disk first. Keeps errno.
+ */
 void habit_rename(int from_at, const char *from, int to_at, const char *to);
+
+/* The program locks a file: we must not open and close it any more. */
+void habit_locked(uint64_t inode);
 
 #endif

@@ -28,14 +28,14 @@
             return call;                                                                           \
         live_before_open(at, path);                                                                \
         int error_ = policy_open(at, path, flags);                                                 \
-        bool existed_ = policy_existed(at, path);                                                  \
+        enum before before_ = policy_before(at, path, flags);                                      \
         int fd_;                                                                                   \
         if (error_ != 0) {                                                                         \
             errno = error_;                                                                        \
             return -1;                                                                             \
         }                                                                                          \
         fd_ = (call);                                                                              \
-        policy_opened(fd_, flags, existed_);                                                       \
+        policy_opened(fd_, flags, before_);                                                        \
         return fd_;                                                                                \
     } while (0)
 
@@ -133,7 +133,7 @@ EXPORT int creat64(const char *path, mode_t mode)
     {                                                                                              \
         int fd = real_##name arguments;                                                            \
                                                                                                    \
-        policy_opened(fd, TEMPORARY, false);                                                       \
+        policy_opened(fd, TEMPORARY, WAS_NOT);                                                     \
         return fd;                                                                                 \
     }
 MKSTEMP(mkstemp, (char *name), (name))

@@ -44,7 +44,7 @@ static FILE *open_stream(FILE *(*real)(const char *, const char *), const char *
                          const char *mode)
 {
     int flags = flags_of(mode), error;
-    bool existed;
+    enum before before;
     FILE *stream;
 
     if (shim_live())
@@ -56,10 +56,10 @@ static FILE *open_stream(FILE *(*real)(const char *, const char *), const char *
         errno = error;
         return NULL;
     }
-    existed = policy_existed(AT_FDCWD, path);
+    before = policy_before(AT_FDCWD, path, flags);
     stream = real(path, mode);
     if (stream != NULL)
-        policy_opened(fileno_unlocked(stream), flags, existed);
+        policy_opened(fileno_unlocked(stream), flags, before);
     return stream;
 }
 
@@ -110,6 +110,7 @@ static FILE *open_again(FILE *(*real)(const char *, const char *, FILE *), const
 {
     int fd = fileno_unlocked(stream), flags = flags_of(mode), error;
     struct file *file = fdtab_file(fd);
+    enum before before;
     FILE *result;
 
     if (file != NULL)
@@ -122,9 +123,10 @@ static FILE *open_again(FILE *(*real)(const char *, const char *, FILE *), const
         errno = error;
         return NULL;
     }
+    before = policy_before(AT_FDCWD, path, flags);
     result = real(path, mode, stream);
     if (result != NULL && path != NULL)
-        policy_opened(fileno_unlocked(result), flags, true);
+        policy_opened(fileno_unlocked(result), flags, before == WAS_FULL ? WAS_FULL : WAS_EMPTY);
     return result;
 }
 

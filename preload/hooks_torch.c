@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unwind.h>
 
 #include "common/copy.h"
 #include "file.h"
@@ -115,6 +116,25 @@ static struct library find(void *caller)
     return library;
 }
 
+/*
+ * Called by the C++ runtime when an exception (a failing write(2) of the program's own, or
+ * an interrupt) or a cancellation passes through the hook below: what is held ahead is of
+ * that call, and would be taken for the tensor's bytes in a later one. A cleanup of the
+ * compiler's would need libgcc_s. See the Itanium C++ ABI, 1.6: personality routine.
+ */
+__attribute__((used, visibility("hidden"))) _Unwind_Reason_Code
+portus_torch_left(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
+                  struct _Unwind_Exception *exception, struct _Unwind_Context *context);
+_Unwind_Reason_Code portus_torch_left(int version, _Unwind_Action actions,
+                                      _Unwind_Exception_Class class,
+                                      struct _Unwind_Exception *exception,
+                                      struct _Unwind_Context *context)
+{
+    if (actions & _UA_CLEANUP_PHASE)
+        file_ahead_end();
+    return _URC_CONTINUE_UNWIND;
+}
+
 int mz_zip_writer_add_mem_ex_v2(void *zip, const char *name, const void *data, size_t length,
                                 const void *comment, uint16_t comment_length, unsigned level_flags,
                                 uint64_t plain_length, uint32_t crc, void *time, const char *extra,
@@ -130,6 +150,9 @@ EXPORT int mz_zip_writer_add_mem_ex_v2(void *zip, const char *name, const void *
     struct library library = find(__builtin_return_address(0));
     bool ahead = false;
     int result;
+
+    __asm__(
+        ".cfi_personality 0x1b, portus_torch_left"); /* relative to the place of the reference */
 
     if (library.add == NULL)
         library.add = real_mz_zip_writer_add_mem_ex_v2; /* whichever is visible */

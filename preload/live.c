@@ -78,6 +78,7 @@ void live_release(uint64_t device, uint64_t inode)
     struct portus_file *entry = find_live(device, inode);
     struct guard guard;
     struct portus_patience patience = {0};
+    bool ours = false;
 
     if (entry == NULL || !shim_own())
         return;
@@ -91,10 +92,13 @@ void live_release(uint64_t device, uint64_t inode)
         portus_unlock(&files[i].lock);
     }
     /* What is left is closed, or another process's. */
-    if (atomic_load(&shim.connected) && atomic_load(&entry->owner) == shim.writer.link.session + 1)
-        while (find_live(device, inode) == entry && !atomic_load(&shim.writer.gone))
+    if (shim_use()) {
+        ours = atomic_load(&entry->owner) == shim.writer.link.session + 1;
+        while (ours && find_live(device, inode) == entry && !atomic_load(&shim.writer.gone))
             portus_writer_pause(&shim.writer, &patience);
-    else
+        shim_done();
+    }
+    if (!ours)
         shim_barrier();
     shim_unguard(&guard);
 }

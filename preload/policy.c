@@ -25,7 +25,6 @@
 #include "summary.h"
 
 #define DESCRIPTORS_LEAST 768 /* ours are numbered 512 and up */
-#define ROOM_LEAST (16ull << 20)
 
 /* f_type of statfs(2) */
 enum { LOCAL, MEMORY, SHARED };
@@ -65,7 +64,6 @@ static const char *const words[VERDICT_COUNT] = {
     [VERDICT_PASSIVE] = "capture is switched off",
     [VERDICT_FULL] = "too many live files",
     [VERDICT_LEASE] = "no lease to be had",
-    [VERDICT_SPACE] = "the disk is full",
 };
 
 const char *policy_words(enum verdict verdict)
@@ -86,18 +84,6 @@ static int kind_of(int fd, const char **name)
             return systems[i].kind;
         }
     return SHARED;
-}
-
-/*
- * Whether there is room for more than a few blocks. A file's first block is not reserved
- * (see reserve in capture.c), so a disk that is full to the last one is met without us.
- */
-static bool has_room(int fd)
-{
-    struct statfs status;
-
-    return fstatfs(fd, &status) < 0 ||
-           (uint64_t)status.f_bavail * (uint64_t)status.f_bsize >= ROOM_LEAST;
 }
 
 /* The file system's name of the directory that is the first length bytes of path. */
@@ -272,8 +258,6 @@ enum verdict policy_judge(struct file *file, int fd, size_t length, struct portu
         return VERDICT_LIMIT;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < DESCRIPTORS_LEAST)
         return VERDICT_DESCRIPTORS;
-    if (!has_room(fd))
-        return VERDICT_SPACE;
     if (!beside && shim.env.mode != PORTUS_REPORT && summary_sample())
         return VERDICT_SAMPLE;
     claim->device = makedev(status.stx_dev_major, status.stx_dev_minor);
@@ -380,19 +364,20 @@ int policy_open(int at, const char *path, int flags)
     return error;
 }
 
-bool policy_existed(int at, const char *path)
+enum before policy_before(int at, const char *path, int flags)
 {
     struct statx status;
     int saved = errno;
-    bool existed = false;
+    enum before before = WAS_NOT;
 
-    if (shim_on() && shim.env.shared != 0)
-        existed = syscall(SYS_statx, at, path, 0, STATX_INO, &status) == 0;
+    if (path != NULL && shim_on() && ((flags & O_TRUNC) || shim.env.shared != 0) &&
+        syscall(SYS_statx, at, path, 0, STATX_SIZE, &status) == 0)
+        before = status.stx_size > 0 ? WAS_FULL : WAS_EMPTY;
     errno = saved;
-    return existed;
+    return before;
 }
 
-void policy_opened(int fd, int flags, bool existed)
+void policy_opened(int fd, int flags, enum before before)
 {
     struct statx status;
     int saved = errno;
@@ -408,6 +393,7 @@ void policy_opened(int fd, int flags, bool existed)
         errno = saved;
         return;
     }
-    file_candidate(fd, (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) || !existed);
+    file_candidate(fd, (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) || before == WAS_NOT,
+                   before == WAS_FULL);
     errno = saved;
 }

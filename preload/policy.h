@@ -32,7 +32,6 @@ enum verdict {
     VERDICT_PASSIVE,     /* switched off, or ending */
     VERDICT_FULL,        /* no place in the agent's tables */
     VERDICT_LEASE,       /* the file system gives no lease */
-    VERDICT_SPACE,       /* no room for it on the disk */
     VERDICT_COUNT
 };
 
@@ -63,13 +62,15 @@ const char *policy_words(enum verdict verdict);
 int policy_open(int at, const char *path, int flags);
 
 /*
- * Whether the file is there before it is opened. Only looked at where it matters:
- * without leases (PORTUS_SHARED) only new files are captured.
+ * What a path was before it is opened with flags. Only looked at where it matters: what
+ * is emptied must be sent to the disk as the kernel would (habit.c), and without leases
+ * (PORTUS_SHARED) only new files are captured. Otherwise WAS_NOT.
  */
-bool policy_existed(int at, const char *path);
+enum before { WAS_NOT, WAS_EMPTY, WAS_FULL };
+enum before policy_before(int at, const char *path, int flags);
 
 /* After: whether a descriptor opened with these flags may become captured. */
-void policy_opened(int fd, int flags, bool existed);
+void policy_opened(int fd, int flags, enum before before);
 
 /* Whether a write of this file system's large files is faster in pieces. */
 bool policy_pieces(int fd);

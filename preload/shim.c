@@ -137,6 +137,7 @@ static void after_fork_child(void)
     atomic_store(&shim.looking, false);
     atomic_store(&shim.control, NULL);
     atomic_store(&shim.watching, 0);
+    atomic_store(&shim.users, 0);
     files_forget();
     summary_forget();
     shim.pid = getpid();
@@ -196,6 +197,20 @@ static const char *agent_path(void)
     return path;
 }
 
+bool shim_use(void)
+{
+    atomic_fetch_add(&shim.users, 1);
+    if (atomic_load(&shim.connected))
+        return true;
+    shim_done();
+    return false;
+}
+
+void shim_done(void)
+{
+    atomic_fetch_sub(&shim.users, 1);
+}
+
 /* A writer whose agent is gone has done what was to do: the next save finds a new agent. */
 static void close_gone(void)
 {
@@ -208,8 +223,15 @@ static void close_gone(void)
             return;
         poll(NULL, 0, 1); /* it ends soon: it has nothing left to watch */
     }
-    atomic_store(&shim.control, NULL);
     atomic_store(&shim.connected, false);
+    for (unsigned tries = 0; atomic_load(&shim.users) != 0; tries++) {
+        if (tries == WATCHER_MS) {
+            atomic_store(&shim.connected, true);
+            return;
+        }
+        poll(NULL, 0, 1);
+    }
+    atomic_store(&shim.control, NULL);
     own_writer(false);
     portus_writer_close(&shim.writer);
 }
@@ -283,11 +305,12 @@ int shim_barrier(void)
         shim.env.mode == PORTUS_REPORT)
         return 0;
     guard = shim_guard();
-    if (atomic_load(&shim.connected)) {
+    if (shim_use()) {
         /* Taken over: all of ours is in its files, or an error says that it is not. */
         error = portus_writer_check(&shim.writer)
                     ? portus_writer_error(&shim.writer)
                     : portus_barrier(&shim.writer.link, &shim.writer, &waited);
+        shim_done();
     } else {
         portus_lock(&shim.lock);
         if (!atomic_load(&shim.connected) && look())
@@ -307,8 +330,11 @@ void shim_clear(void)
     if (!atomic_load(&shim.connected) || !shim_own())
         return;
     guard = shim_guard();
-    if (!atomic_load(&shim.writer.gone))
-        portus_writer_clear(&shim.writer);
+    if (shim_use()) {
+        if (!atomic_load(&shim.writer.gone))
+            portus_writer_clear(&shim.writer);
+        shim_done();
+    }
     shim_unguard(&guard);
 }
 
@@ -340,22 +366,24 @@ void shim_release_all(void)
 {
     struct guard guard;
 
-    if (!shim_own() || !atomic_load(&shim.connected))
+    if (!shim_own() || !shim_use())
         return;
     guard = shim_guard();
     files_release(true);
     shim_unguard(&guard);
+    shim_done();
 }
 
 void shim_release_open(void)
 {
     struct guard guard;
 
-    if (!shim_own() || !atomic_load(&shim.connected))
+    if (!shim_own() || !shim_use())
         return;
     guard = shim_guard();
     files_release(false);
     shim_unguard(&guard);
+    shim_done();
 }
 
 void shim_end(void)

@@ -22,6 +22,7 @@ struct shim {
     _Atomic uint64_t refused_until;         /* no agent could be had: not tried at every write */
     struct portus_control *_Atomic control; /* of writer or look; never unmapped */
     _Atomic uint32_t watching;              /* the watcher's thread runs */
+    _Atomic uint32_t users;                 /* see shim_use */
     pid_t pid;                              /* the process that all this belongs to */
     struct portus_lock lock;                /* of opening and closing the writer */
 };
@@ -42,6 +43,13 @@ bool shim_own(void);
 
 /* The writer, connecting to or starting the agent; NULL with a sentence in *why. */
 struct portus_writer *shim_writer(const char **why);
+
+/*
+ * Around a use of shim.writer for no engaged file (those keep it open): it is not closed
+ * meanwhile. False: there is none, and shim_done must not follow.
+ */
+bool shim_use(void);
+void shim_done(void);
 
 /* The agent's control segment if this process knows one, else NULL. Does not connect. */
 static inline struct portus_control *shim_control(void)

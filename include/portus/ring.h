@@ -102,7 +102,8 @@ struct portus_file {
     _Atomic uint32_t leaseless; /* no lease was taken (PORTUS_SHARED) */
     _Atomic uint32_t quiet;     /* the program does not write it: surplus blocks may be trimmed */
     _Atomic uint32_t hurried;   /* will be waited for until it is on the disk: begin at once */
-    uint32_t reserved[5];
+    _Atomic uint32_t replaces;  /* it was emptied when it was opened: as above, once it is whole */
+    uint32_t reserved[4];
     char path[PORTUS_FILE_PATH]; /* for people; the end of a longer path; NUL-terminated */
 };
 

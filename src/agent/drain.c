@@ -105,16 +105,12 @@ static int write_piece(int fd, struct piece *piece)
 
 /*
  * The program is about to wait until this file is on the disk: the disk begins now, a
- * part behind the drain. Not with the first part: ext4 must find blocks to allocate when
- * the file takes another's place (see reserve in preload/capture.c), and waiting would
- * take the program's errors.
+ * part behind the drain. It is not waited for: that would take the program's errors.
  */
 static void hurry(struct agent *agent, unsigned file, int fd, uint64_t end)
 {
     uint64_t *begun = &agent->begun[file];
 
-    if (*begun < PART)
-        *begun = PART;
     if (end < *begun + PART)
         return;
     sync_file_range(fd, (off_t)*begun, (off_t)(end / PART * PART - *begun), SYNC_FILE_RANGE_WRITE);

@@ -107,14 +107,18 @@ static void finish(struct agent *agent, unsigned number)
     }
     if (state->leased[number])
         fcntl(fd, F_SETLEASE, F_UNLCK);
+    /* What ext4 does at close, unless all blocks are reserved: see preload/habit.c. */
+    if (atomic_load(&file->replaces) != 0)
+        sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
     state->file[number] = 0;
     state->owner[number] = 0;
     close(fd);
     atomic_fetch_add(&agent->control->drained_files, 1);
-    atomic_fetch_sub(&agent->control->live, 1);
     atomic_store(&file->state, PORTUS_FILE_DONE);
     agent_progress(agent);
     portus_futex_advance(&agent->control->finished);
+    /* After it: who sees no live files must see that one has finished. */
+    atomic_fetch_sub(&agent->control->live, 1);
 }
 
 /* Whether a session's client has left and all of its log is replayed. */

@@ -90,8 +90,9 @@ static void resume(struct agent *agent)
     for (unsigned i = 0; i < PORTUS_FILES; i++)
         if (agent->state->file[i] == 0 &&
             atomic_load(&agent->control->file[i].state) == PORTUS_FILE_TRIMMED) {
-            atomic_fetch_sub(&agent->control->live, 1);
             atomic_store(&agent->control->file[i].state, PORTUS_FILE_DONE);
+            portus_futex_advance(&agent->control->finished);
+            atomic_fetch_sub(&agent->control->live, 1);
         }
     close_unknown(agent->state);
     agent_peers_resume(agent);

@@ -18,10 +18,14 @@ struct portus_source {
 void portus_source_open(struct portus_source *source);
 void portus_source_close(struct portus_source *source);
 
+/* Whether length bytes at data are anonymous memory that is present and may be read. */
+bool portus_source_present(const struct portus_source *source, const void *data, size_t length);
+
 /*
- * Whether length bytes at data can be read; false: at least one of them cannot. Their
- * pages are present then. So memory that is not there becomes the kernel's EFAULT and
- * not a SIGSEGV or SIGBUS in a copy. source: NULL where none is open.
+ * Whether length bytes at data can be read, whatever they are; false: at least one of
+ * them cannot. So memory that is not there becomes the kernel's EFAULT and not a SIGSEGV
+ * or SIGBUS in a copy; memory that a protection key denies (pkeys(7)) is the exception.
+ * source: NULL where none is open.
  */
 bool portus_source_readable(const struct portus_source *source, const void *data, size_t length);
 

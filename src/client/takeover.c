@@ -132,6 +132,8 @@ static void finish(struct portus_writer *writer, unsigned number)
         atomic_load(&file->reserved_end) > status.stx_size)
         syscall(SYS_ftruncate, fd, status.stx_size);
     syscall(SYS_fcntl, fd, F_SETLEASE, F_UNLCK);
+    if (atomic_load(&file->replaces) != 0)
+        syscall(SYS_sync_file_range, fd, 0l, 0l, SYNC_FILE_RANGE_WRITE);
     atomic_store(&file->state, PORTUS_FILE_DONE);
 }
 

@@ -195,6 +195,7 @@ int portus_writer_engage(struct portus_writer *writer, const struct portus_claim
     atomic_store(&file->error, 0);
     atomic_store(&file->leaseless, claim->leaseless);
     atomic_store(&file->hurried, claim->hurried);
+    atomic_store(&file->replaces, claim->replaces);
     file->device = claim->device;
     file->inode = claim->inode;
     memcpy(file->directory, claim->directory, sizeof(file->directory));

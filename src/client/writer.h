@@ -63,7 +63,7 @@ struct portus_claim {
     int fd;
     uint64_t device, inode, directory[PORTUS_ANCESTORS];
     uint64_t size;
-    bool leaseless, hurried;
+    bool leaseless, hurried, replaces;
     const char *path;
 };
 

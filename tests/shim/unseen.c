@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * unseen.c -- files that are renamed by a system call that has no libc
- * run: captures=1
+ * run: captures=2
  *
  * As Rust's tempfile crate does it: a size first (safetensors) or none, bytes, a rename
  * that no hook sees. Right: at the rename all bytes are in the file.

@@ -8,9 +8,11 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "client/source.h"
@@ -23,13 +25,20 @@
 
 static struct portus_source source;
 
+static bool fast; /* this kernel can be asked */
+
+static bool present(const void *data, size_t length)
+{
+    return portus_source_present(&source, data, length);
+}
+
 /* Both ways must agree. */
 static bool readable(const void *data, size_t length)
 {
-    bool fast = portus_source_readable(&source, data, length);
+    bool found = portus_source_readable(&source, data, length);
 
-    assert_int_equal(fast, portus_source_readable(NULL, data, length));
-    return fast;
+    assert_int_equal(found, portus_source_readable(NULL, data, length));
+    return found;
 }
 
 static uint8_t *map(int fd, int flags)
@@ -45,9 +54,16 @@ static void anonymous(void **state)
     uint8_t *memory = map(-1, MAP_PRIVATE | MAP_ANONYMOUS);
 
     (void)state;
+    assert_int_equal(madvise(memory, PAGES * PAGE, MADV_NOHUGEPAGE), 0);
+    assert_false(present(memory, PAGES * PAGE));
     assert_true(readable(memory + 5, PAGES * PAGE - 9)); /* never touched */
+    assert_int_equal(madvise(memory, PAGES * PAGE, MADV_DONTNEED), 0);
     memset(memory, 1, PAGES * PAGE);
+    assert_int_equal(present(memory, PAGES * PAGE), fast);
     assert_true(readable(memory, PAGES * PAGE));
+    assert_int_equal(madvise(memory + 30 * PAGE, PAGE, MADV_DONTNEED), 0);
+    assert_false(present(memory, PAGES * PAGE));
+    assert_int_equal(present(memory + 31 * PAGE, 33 * PAGE), fast);
     assert_true(readable(memory + 7, 0));
     assert_int_equal(munmap(memory, PAGES * PAGE), 0);
 }
@@ -106,10 +122,31 @@ static void cut(void **state)
     close(fd);
 }
 
+/* Memory of a device, as the kernel maps some into every process. */
+static void special(void **state)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    unsigned long start, end;
+    char line[512];
+
+    (void)state;
+    assert_non_null(maps);
+    while (fgets(line, sizeof(line), maps) != NULL)
+        if (strstr(line, "[vvar") != NULL && sscanf(line, "%lx-%lx", &start, &end) == 2)
+            assert_false(present((void *)start, end - start));
+    fclose(maps);
+}
+
 static int open_source(void **state)
 {
+    struct utsname name;
+    int major = 0, minor = 0;
+
     (void)state;
     portus_source_open(&source);
+    uname(&name);
+    sscanf(name.release, "%d.%d", &major, &minor);
+    fast = source.maps >= 0 && source.pages >= 0 && (major > 6 || (major == 6 && minor >= 11));
     return 0;
 }
 
@@ -123,7 +160,8 @@ static int close_source(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(anonymous), cmocka_unit_test(holes),
-                                       cmocka_unit_test(guarded), cmocka_unit_test(cut)};
+                                       cmocka_unit_test(guarded), cmocka_unit_test(cut),
+                                       cmocka_unit_test(special)};
 
     return cmocka_run_group_tests(tests, open_source, close_source);
 }

@@ -55,10 +55,15 @@ int main(void)
     put(fd, p, BIG);
     must(fchmodat(AT_FDCWD, "e.ckpt", 0640, 0));
     put(fd, p, 10);
-    if (geteuid() == 0)
-        must(lchown("e.ckpt", 1, 2)), must(fchownat(AT_FDCWD, "e.ckpt", 3, 4, 0));
-    if (supported)
-        must(lsetxattr("e.ckpt", "user.l", "y", 1, 0)), must(fsetxattr(fd, "user.gone", "x", 1, 0)), must(fremovexattr(fd, "user.gone"));
+    if (geteuid() == 0) {
+        must(lchown("e.ckpt", 1, 2));
+        must(fchownat(AT_FDCWD, "e.ckpt", 3, 4, 0));
+    }
+    if (supported) {
+        must(lsetxattr("e.ckpt", "user.l", "y", 1, 0));
+        must(fsetxattr(fd, "user.gone", "x", 1, 0));
+        must(fremovexattr(fd, "user.gone"));
+    }
     must(futimes(fd, (struct timeval[2]){{1, 1}, {1300000000, 2}}));
     close(fd);
     save("f.ckpt", BIG, 5);

@@ -26,7 +26,7 @@ int main(void)
     for (int i = 0; i < 5; i++) {
         char name[16];
         pthread_t thread;
-        void *end;
+        void *end = NULL;
         snprintf(name, sizeof name, "%d.ckpt", i);
         check(pthread_create(&thread, NULL, forever, name) == 0);
         usleep(30000);

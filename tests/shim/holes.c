@@ -21,16 +21,16 @@ static void map(int fd)
         at = lseek(fd, data, SEEK_HOLE);
         printf(" data %lld-%lld", (long long)data, (long long)at);
     }
-    struct {
+    union {
         struct fiemap map;
-        struct fiemap_extent extent[64];
+        char room[sizeof(struct fiemap) + 64 * sizeof(struct fiemap_extent)];
     } f = {.map = {.fm_length = FIEMAP_MAX_OFFSET, .fm_flags = FIEMAP_FLAG_SYNC,
                    .fm_extent_count = 64}};
     uint64_t mapped = 0;
     if (ioctl(fd, FS_IOC_FIEMAP, &f) == 0)
         for (unsigned i = 0; i < f.map.fm_mapped_extents; i++)
-            if (!(f.extent[i].fe_flags & FIEMAP_EXTENT_UNWRITTEN))
-                mapped += f.extent[i].fe_length;
+            if (!(f.map.fm_extents[i].fe_flags & FIEMAP_EXTENT_UNWRITTEN))
+                mapped += f.map.fm_extents[i].fe_length;
     printf(" mapped %llu\n", (unsigned long long)mapped);
 }
 

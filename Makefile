@@ -3,6 +3,7 @@
 #   make            the shim, the agent, portusctl: into build/
 #   make check      all tests              (scripts/check installs what they need first)
 #   make check-sanitize   the agent and unit tests under ASan, UBSan, TSan
+#   make fuzz       random programs plainly and with the shim, without an end (F='--seconds 60')
 #   make bench      the measured table     (ratios of one run)
 #   make install    DESTDIR= PREFIX=/usr/local
 #   make dist       a source archive
@@ -37,6 +38,7 @@ UNIT     := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/*_
 SHIMTEST := $(patsubst tests/shim/%.c,$(B)/tests/shim/%,$(wildcard tests/shim/*.c)) \
             $(patsubst tests/shim/%.cc,$(B)/tests/shim/%,$(wildcard tests/shim/*.cc))
 BENCH    := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/*.c))
+FUZZ     := $(B)/tests/fuzz/calls
 MAN      := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 PROGRAMS := $(B)/portus-agent $(B)/portusctl
@@ -44,7 +46,7 @@ ifeq ($(SANITIZE),)
 PROGRAMS += $(B)/libportus_shim.so
 endif
 
-.PHONY: all man tests check check-sanitize check-unit bench install dist clean format tidy
+.PHONY: all man tests check check-sanitize check-unit fuzz bench install dist clean format tidy
 .DELETE_ON_ERROR:
 all: $(PROGRAMS) $(B)/portus-run
 
@@ -86,6 +88,10 @@ $(B)/tests/shim/%: tests/shim/%.cc
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 -O1 -g -Wall -Wextra -Werror -pthread -MMD -MP -o $@ $<
 
+$(B)/tests/fuzz/%: tests/fuzz/%.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -pthread -MMD -MP -o $@ $<
+
 $(B)/tests/bench/%: tests/bench/%.c $(COMMON)
 	@mkdir -p $(@D)
 	$(CC) $(BASE) $(CFLAGS) $(LDFLAGS) -o $@ $< $(filter %.o,$^)
@@ -95,7 +101,7 @@ $(B)/man/%: man/%.scd
 	scdoc <$< >$@
 
 man: $(MAN)
-tests: all $(UNIT) $(SHIMTEST)
+tests: all $(UNIT) $(SHIMTEST) $(FUZZ)
 
 check: tests $(MAN)
 	B=$(B) python3 tests/run
@@ -106,6 +112,9 @@ check-sanitize: tests
 
 check-unit: $(UNIT)
 	@set -e; for t in $(UNIT); do $$t; done
+
+fuzz: all $(FUZZ)
+	B=$(B) tests/fuzz/fuzz $(F)
 
 bench: all $(BENCH)
 	B=$(B) python3 tests/bench/bench.py

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * calls.c -- a random program: what it calls is determined by a seed
+ *
+ *     calls SEED COUNT [SKIP,SKIP...]
+ *
+ * Makes COUNT calls, or short runs of them, on a few names, descriptors, streams and
+ * mappings in the current directory, then ends in one of several ways. It prints a line a
+ * call with all that a program can see: result, errno, digests, sizes; not what differs
+ * from run to run anyway: times, inodes, process ids, blocks. Any call can be left out
+ * without changing the others: tests/fuzz/fuzz.
+ */
+#include "descriptors.h"
+#include "streams.h"
+#include <spawn.h>
+
+static void calls(uint64_t first, uint64_t count, const char *skip);
+static void end(void);
+
+/* Another program reads a file, with the shim or without. */
+static void do_spawn(void)
+{
+    const char *path = name();
+    char *arguments[] = {(char *)"cksum", (char *)path, NULL}, *none[] = {NULL};
+    bool bare = pick(2);
+    char command[100];
+    pid_t pid;
+
+    if (pick(4) == 0) {
+        snprintf(command, sizeof(command), "cksum %s", path);
+        CALL(system(command), "system(%s)", command);
+        return;
+    }
+
+    int error = posix_spawnp(&pid, "cksum", NULL, NULL, arguments, bare ? none : environ);
+
+    if (error == 0)
+        reap("cksum", pid);
+    fflush(stdout);
+    said(error, 0, "cksum %s %d", path, bare);
+}
+
+static void do_fork(void)
+{
+    uint64_t count = pick(6), before = number;
+    bool virtual = pick(4) == 0;
+    pid_t pid;
+
+    if (depth > 1)
+        return;
+    if (virtual) {
+        pid = vfork();
+        if (pid == 0)
+            _exit(3);
+    } else {
+        pid = fork();
+        if (pid == 0) {
+            depth++;
+            calls(before * 1000 + 1, count, "");
+            end();
+        }
+    }
+    check(pid > 0);
+    reap("child", pid);
+    fflush(stdout);
+}
+
+/* Most programs return from main, but these ways are there as well. */
+static void end(void)
+{
+    state = seed + 77 + (uint64_t)depth * number;
+    switch (pick(7)) {
+    case 0:
+        _exit(4);
+    case 1:
+        quick_exit(5);
+    case 2:
+        execlp("true", "true", (char *)0);
+        break;
+    case 3:
+        raise(SIGKILL);
+        break;
+    default:
+        exit(0);
+    }
+}
+
+static struct {
+    void (*make)(void);
+    unsigned often;
+} kinds[] = {
+    {do_open, 10},       {do_create, 8}, {do_close, 5},   {do_dup, 4},          {do_flags, 2},
+    {do_close_range, 1}, {do_write, 22}, {do_vectors, 8}, {do_odd, 2},          {do_read, 6},
+    {do_seek, 6},        {do_resize, 6}, {do_sync, 3},    {do_copy, 4},         {do_map, 5},
+    {do_threads, 2},     {do_names, 9},  {do_stat, 9},    {do_metadata, 4},     {do_fopen, 6},
+    {do_fclose, 2},      {do_stream, 5}, {do_fork, 2},    {do_stream_write, 9}, {do_stream_read, 4},
+    {do_spawn, 2},
+};
+
+static bool listed(const char *list, uint64_t wanted)
+{
+    for (char *end; *list != '\0'; list = *end == ',' ? end + 1 : end)
+        if (strtoull(list, &end, 10) == wanted || end == list)
+            return end != list;
+    return false;
+}
+
+static void calls(uint64_t first, uint64_t count, const char *skip)
+{
+    unsigned all = 0, at;
+    size_t kind;
+
+    for (kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); kind++)
+        all += kinds[kind].often;
+    for (number = first; number < first + count; number++) {
+        uint64_t own = number;
+        if (listed(skip, number))
+            continue;
+        state = seed * 0x632be59bd9b4e019ull + number * 0xd1342543de82ef95ull;
+        at = number <= 3 ? kinds[0].often : (unsigned)pick(all); /* something to work on */
+        for (kind = 0; at >= kinds[kind].often; kind++)
+            at -= kinds[kind].often;
+        kinds[kind].make();
+        number = own;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const heads[] = {"PK\3\4", "\x80\2}q", "\x93NUMPY\1", "\x89HDF\r\n\x1a\n"};
+
+    if (argc < 3) {
+        fprintf(stderr, "usage: calls SEED COUNT [SKIP,SKIP...]\n");
+        return 2;
+    }
+    signal(SIGBUS, on_bus_error);
+    seed = strtoull(argv[1], NULL, 0);
+    fill(base, BASE, seed);
+    for (size_t i = 0; i < 4; i++)
+        memcpy(base + (i << 19), heads[i], strlen(heads[i]));
+    edge = mmap(NULL, 4 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    check(edge != MAP_FAILED && mprotect(edge, MIB, PROT_READ | PROT_WRITE) == 0);
+    memcpy(edge, base, MIB);
+    /* Each seed has its own mixture: of what rarely comes together some has it all the time. */
+    state = seed;
+    fds_used = 1 + pick(FDS);
+    names_used = 1 + pick(sizeof(names) / sizeof(names[0]));
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        kinds[i].often *= (unsigned[]){0, 1, 1, 6}[pick(4)];
+    kinds[1].often += 4;
+    check(mkdir("dir", 0755) == 0);
+    calls(1, strtoull(argv[2], NULL, 0), argc > 3 ? argv[3] : "");
+    end();
+    return 0;
+}

@@ -271,7 +271,7 @@ static size_t put(size_t (*real)(const void *, size_t, size_t, FILE *), const vo
 
     if (file == NULL || size == 0 || count == 0 || __builtin_mul_overflow(size, count, &bytes))
         return real(data, size, count, stream);
-    if (bytes >= shim.env.min_write && bytes >= BUFSIZ && shim_own()) {
+    if (bytes >= shim.env.min_write && bytes >= BUFSIZ && __fwritable(stream) && shim_own()) {
         if (locked)
             flockfile(stream);
         taken = take(file, stream, data, bytes);

@@ -254,11 +254,9 @@ static size_t take(struct file *file, FILE *stream, const void *data, size_t byt
             break;
         taken += (size_t)written;
     }
+    /* Where the descriptor is now stdio asks the kernel: since the flush it does not know. */
     if (taken > 0)
         file_of_stream(file);
-    /* stdio remembers where the descriptor was: tell it. */
-    if (taken > 0)
-        real_fseeko64(stream, syscall(SYS_lseek, fd, 0, SEEK_CUR), SEEK_SET);
     return taken;
 }
 

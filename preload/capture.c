@@ -332,6 +332,8 @@ static bool consider(struct file *file, int fd, size_t total)
                 file->inode = claim.inode;
                 file->captured = true;
                 atomic_store(&file->state, FILE_ENGAGED);
+                /* By small writes of other threads since it was judged. */
+                file_grown_locked(file, fd);
                 summary_captured_file();
                 policy_announce(writer, path, fd);
                 shim_watch();

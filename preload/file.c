@@ -190,6 +190,15 @@ int file_reserved_by_program(struct file *file, int fd)
     return -error;
 }
 
+void file_grown_locked(struct file *file, int fd)
+{
+    _Atomic uint64_t *size = &file_shared(file)->size;
+    struct statx status;
+
+    if (identity(fd, &status) == 0 && atomic_load(size) < status.stx_size)
+        atomic_store(size, status.stx_size);
+}
+
 bool file_size(struct file *file, int fd, off_t *size)
 {
     struct guard guard;
@@ -220,6 +229,16 @@ void file_resized(struct file *file, int fd)
             file->sized = status.stx_size;
     }
     file->reserved_from = file->reserved_to = 0; /* what lay beyond may be gone */
+    leave(file, &guard);
+}
+
+void file_grown(struct file *file, int fd)
+{
+    struct guard guard;
+
+    if (!enter(file, fd, &guard))
+        return;
+    file_grown_locked(file, fd);
     leave(file, &guard);
 }
 

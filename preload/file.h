@@ -104,6 +104,9 @@ bool file_size(struct file *file, int fd, off_t *size);
 /* After the kernel has changed a drained file's size. */
 void file_resized(struct file *file, int fd);
 
+/* The same after a plain write that began when the file was not captured yet. */
+void file_grown(struct file *file, int fd);
+
 /* Before the program locks a file: no closing of a copy of ours may drop the lock later. */
 void file_before_lock(int fd);
 

@@ -28,4 +28,7 @@ int file_release_locked(struct file *file);
  */
 bool file_same(struct file *file, int fd);
 
+/* Raises the size to what the kernel has; with the lock held. */
+void file_grown_locked(struct file *file, int fd);
+
 #endif

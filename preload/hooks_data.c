@@ -26,13 +26,21 @@
 
 /* --- writes --- */
 
+/* After a plain write: another thread may have engaged the file while it was under way. */
+static inline ssize_t written(struct file *file, int fd, ssize_t result)
+{
+    if (file != NULL && result > 0 && atomic_load(&file->state) == FILE_ENGAGED)
+        file_grown(file, fd);
+    return result;
+}
+
 #define WRITES(fd, vector, count, offset, call)                                                    \
     do {                                                                                           \
         struct file *file_ = fdtab_file(fd);                                                       \
         ssize_t result_;                                                                           \
         if (file_ != NULL && file_write(file_, fd, vector, count, offset, &result_))               \
             return result_;                                                                        \
-        return call;                                                                               \
+        return written(file_, fd, call);                                                           \
     } while (0)
 
 /* A small write to a file that is nothing to us but a candidate, as most logs are. */
@@ -48,7 +56,7 @@ EXPORT ssize_t write(int fd, const void *data, size_t length)
     struct file *file = fdtab_file(fd);
 
     if (file != NULL && passes(file, length))
-        return real_write(fd, data, length);
+        return written(file, fd, real_write(fd, data, length));
     WRITES(fd, &vector, 1, FILE_CURRENT, real_write(fd, data, length));
 }
 
@@ -69,7 +77,7 @@ static bool write_vectors(struct file *file, int fd, const struct iovec *vector,
         if (file_ != NULL && write_vectors(file_, fd, vector, count, offset, &result_))            \
             return result_;                                                                        \
         errno = saved_;                                                                            \
-        return call;                                                                               \
+        return written(file_, fd, call);                                                           \
     } while (0)
 
 EXPORT ssize_t writev(int fd, const struct iovec *vector, int count)

@@ -207,6 +207,7 @@ bool file_size(struct file *file, int fd, off_t *size)
 
     if (!enter(file, fd, &guard))
         return false;
+    file_grown_locked(file, fd); /* by stdio, unseen */
     *size = (off_t)atomic_load(&file_shared(file)->size);
     live = atomic_load(&file_shared(file)->state) < PORTUS_FILE_TRIMMED;
     leave(file, &guard);

@@ -64,7 +64,8 @@ static enum answer whose(uint64_t device, uint64_t inode, uint32_t before, off_t
             return result;                                                                         \
         switch (whose(status->st_dev, status->st_ino, before, &size)) {                            \
         case OURS:                                                                                 \
-            status->st_size = size;                                                                \
+            if (status->st_size < size) /* it may be larger, by what stdio writes unseen */        \
+                status->st_size = size;                                                            \
             break;                                                                                 \
         case AGAIN:                                                                                \
             return real_##name arguments;                                                          \
@@ -109,7 +110,8 @@ EXPORT int statx(int at, const char *path, int flags, unsigned mask, struct stat
     switch (whose(makedev(status->stx_dev_major, status->stx_dev_minor), status->stx_ino, before,
                   &size)) {
     case OURS:
-        status->stx_size = (uint64_t)size;
+        if (status->stx_size < (uint64_t)size)
+            status->stx_size = (uint64_t)size;
         break;
     case AGAIN:
         return real_statx(at, path, flags, mask, status);

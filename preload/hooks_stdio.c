@@ -105,6 +105,29 @@ static void after_flush(FILE *stream)
         file_resized(file, fd);
 }
 
+/*
+ * stdio is going to read, or to write what it buffers, where the descriptor stands: unseen,
+ * and before what is in the log where that is not the end. "a" sets O_APPEND, by a call
+ * inside libc.
+ */
+EXPORT FILE *fdopen(int fd, const char *mode)
+{
+    struct file *file = fdtab_file(fd);
+    int error = 0;
+    off_t size;
+
+    if (file != NULL && mode[0] == 'a')
+        error = file_release(file, fd);
+    else if (file != NULL && file_size(file, fd, &size) &&
+             syscall(SYS_lseek, fd, 0, SEEK_CUR) < size)
+        error = file_drain(file, fd);
+    if (error != 0) {
+        errno = error;
+        return NULL;
+    }
+    return real_fdopen(fd, mode);
+}
+
 static FILE *open_again(FILE *(*real)(const char *, const char *, FILE *), const char *path,
                         const char *mode, FILE *stream)
 {

@@ -82,7 +82,7 @@ $(B)/tests/unit/%: tests/unit/%.c $(CLIENT) $(FORMAT) $(COMMON)
 
 $(B)/tests/shim/%: tests/shim/%.c
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -pthread -MMD -MP -o $@ $<
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -Wno-unused-value -pthread -MMD -MP -o $@ $<
 
 $(B)/tests/shim/%: tests/shim/%.cc
 	@mkdir -p $(@D)
@@ -90,7 +90,7 @@ $(B)/tests/shim/%: tests/shim/%.cc
 
 $(B)/tests/fuzz/%: tests/fuzz/%.c
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -pthread -MMD -MP -o $@ $<
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -Wno-unused-value -pthread -MMD -MP -o $@ $<
 
 $(B)/tests/bench/%: tests/bench/%.c $(COMMON)
 	@mkdir -p $(@D)

@@ -18,7 +18,7 @@ int main(void)
         clock_gettime(CLOCK_MONOTONIC, &t);
         for (time_t end = t.tv_sec + 2; t.tv_sec < end; clock_gettime(CLOCK_MONOTONIC, &t))
             for (int i = 0; i < 100000; i++)
-                x += (uint64_t)i;
+                x = x + (uint64_t)i;
         bare("stat -c %s a.ckpt");
         save("b.ckpt", 16 * MIB, (uint64_t)round + 2);
         usleep(700000);

@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdio_ext.h>
@@ -332,4 +333,52 @@ EXPORT size_t fread(void *data, size_t size, size_t count, FILE *stream)
     if (file != NULL && file_drain(file, fd) != 0)
         return 0;
     return real_fread(data, size, count, stream);
+}
+
+/* --- a text for a descriptor: libc writes it, unseen --- */
+
+static bool before_text(int fd)
+{
+    struct file *file = fdtab_file(fd);
+    int error = file != NULL ? file_drain(file, fd) : 0;
+
+    if (error != 0)
+        errno = error;
+    return error == 0;
+}
+
+EXPORT int vdprintf(int fd, const char *format, va_list list)
+{
+    return before_text(fd) ? real_vdprintf(fd, format, list) : -1;
+}
+
+EXPORT int dprintf(int fd, const char *format, ...)
+{
+    va_list list;
+    int result;
+
+    va_start(list, format);
+    result = vdprintf(fd, format, list);
+    va_end(list);
+    return result;
+}
+
+/* Fortified */
+int __vdprintf_chk(int fd, int flag, const char *format, va_list list);
+int __dprintf_chk(int fd, int flag, const char *format, ...);
+
+EXPORT int __vdprintf_chk(int fd, int flag, const char *format, va_list list)
+{
+    return before_text(fd) ? real___vdprintf_chk(fd, flag, format, list) : -1;
+}
+
+EXPORT int __dprintf_chk(int fd, int flag, const char *format, ...)
+{
+    va_list list;
+    int result;
+
+    va_start(list, format);
+    result = __vdprintf_chk(fd, flag, format, list);
+    va_end(list);
+    return result;
 }

@@ -12,6 +12,7 @@
 
 #include <aio.h>
 #include <spawn.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/socket.h>

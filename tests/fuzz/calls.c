@@ -12,10 +12,114 @@
  */
 #include "descriptors.h"
 #include "streams.h"
+#include <aio.h>
 #include <spawn.h>
+#include <sys/socket.h>
+#include <sys/xattr.h>
 
 static void calls(uint64_t first, uint64_t count, const char *skip);
 static void end(void);
+
+/* A description comes back by a socket: as the same, under a number that nobody gave. */
+static void send_to_self(int fd, int *to)
+{
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {.head = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
+    struct iovec byte = {base, 1};
+    struct msghdr message = {.msg_iov = &byte,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    int ends[2], got = -1;
+
+    check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+    if (CALL(sendmsg(ends[0], &message, 0), "sendmsg(%d)", fd) > 0) {
+        check(recvmsg(ends[1], &message, 0) == 1);
+        memcpy(&got, CMSG_DATA(&control.head), sizeof(got));
+        said(got, 0, "  received");
+    }
+    close(ends[0]);
+    close(ends[1]);
+    replace(to, got);
+}
+
+static void asynchronous(int fd, const char *from, size_t n, off_t at)
+{
+    struct aiocb job = {
+        .aio_fildes = fd, .aio_buf = (void *)(uintptr_t)from, .aio_nbytes = n, .aio_offset = at};
+    const struct aiocb *jobs[] = {&job};
+
+    if (CALL(aio_write(&job), "aio_write(%d, %zu, %lld)", fd, n, (long long)at) == 0) {
+        while (aio_error(&job) == EINPROGRESS)
+            aio_suspend(jobs, 1, NULL);
+        CALL(aio_return(&job), "aio_return");
+    }
+}
+
+/* What few programs do. */
+static void do_rare(void)
+{
+    char path[] = "tmpXXXXXX", link[40];
+    int fd = descriptor(), *to = slot(), other;
+    const char *from = source(), *file = name(), *locks[] = {"write", "read", "no"};
+    size_t n = length();
+    off_t at = place();
+    short kind = (short)ONE_OF(((int[]){F_WRLCK, F_RDLCK, F_UNLCK}));
+    struct flock lock = {.l_type = kind, .l_len = (off_t)n};
+
+    switch (pick(12)) {
+    case 0:
+        replace(to, (int)CALL(mkstemp(path), "mkstemp"));
+        CALL(write(*to, from, n), "write(%d, %zu)", *to, n);
+        CALL(rename(path, file), "rename(its, %s)", file);
+        unlink(path);
+        break;
+    case 1:
+        replace(to, (int)CALL(open(".", O_TMPFILE | O_RDWR, 0644), "open(O_TMPFILE)"));
+        CALL(write(*to, from, n), "write(%d, %zu)", *to, n);
+        snprintf(link, sizeof(link), "/proc/self/fd/%d", *to);
+        CALL(linkat(AT_FDCWD, link, AT_FDCWD, file, AT_SYMLINK_FOLLOW), "linkat(%s)", file);
+        break;
+    case 2:
+        CALL(setxattr(file, "user.x", from, n % 50, 0), "setxattr(%s)", file);
+        break;
+    case 3:
+        CALL(fsetxattr(fd, "user.y", from, n % 50, 0), "fsetxattr(%d)", fd);
+        break;
+    case 4:
+        asynchronous(fd, from, n, at);
+        break;
+    case 5:
+        CALL(fcntl(fd, pick(2) ? F_SETLK : F_OFD_SETLK, &lock), "fcntl(%d, %s lock)", fd,
+             locks[kind == F_WRLCK   ? 0
+                   : kind == F_RDLCK ? 1
+                                     : 2]);
+        break;
+    case 6:
+        send_to_self(fd, to);
+        break;
+    case 7:
+        snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        replace(to, (int)CALL(open(link, O_RDWR), "open(%s)", link));
+        break;
+    case 8:
+        replace(to, (int)CALL(creat(file, 0640), "creat(%s)", file));
+        break;
+    case 9:
+        other = open("dir", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        replace(to, (int)CALL(openat(other, "../b.pt", O_CREAT | O_TRUNC | O_WRONLY, 0644),
+                              "openat(%d, ../b.pt)", other));
+        close(other);
+        break;
+    default:
+        if (pick(2))
+            CALL(lseek(fd, at, SEEK_SET), "lseek(%d, %lld, 0)", fd, (long long)at);
+        CALL(dprintf(fd, "%0*zu\n", (int)(n % 9000), n), "dprintf(%d, %zu)", fd, n % 9000);
+    }
+}
 
 /* Another program reads a file, with the shim or without. */
 static void do_spawn(void)
@@ -94,7 +198,7 @@ static struct {
     {do_seek, 6},        {do_resize, 6}, {do_sync, 3},    {do_copy, 4},         {do_map, 5},
     {do_threads, 2},     {do_names, 9},  {do_stat, 9},    {do_metadata, 4},     {do_fopen, 6},
     {do_fclose, 2},      {do_stream, 5}, {do_fork, 2},    {do_stream_write, 9}, {do_stream_read, 4},
-    {do_spawn, 2},
+    {do_spawn, 2},       {do_rare, 6},
 };
 
 static bool listed(const char *list, uint64_t wanted)

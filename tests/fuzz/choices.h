@@ -160,8 +160,8 @@ static void said_bytes(long long n)
 static void said_status(int result, const struct stat *s)
 {
     if (result == 0)
-        said(S_ISDIR(s->st_mode) ? 0 : s->st_size, 0, "  mode %o links %d", s->st_mode,
-             S_ISDIR(s->st_mode) ? 0 : (int)s->st_nlink);
+        said(S_ISDIR(s->st_mode) ? 0 : s->st_size, 0, "  mode %o links %d%s", s->st_mode,
+             S_ISDIR(s->st_mode) ? 0 : (int)s->st_nlink, s->st_mtime == 2000 ? " time as set" : "");
 }
 
 #endif

@@ -224,14 +224,18 @@ static void do_read(void)
     }
 }
 
-/* Where holes are is the file system's to say: only that there is an end is the same. */
+/*
+ * Where holes are is the file system's to say, and depends on what is in its cache: only that
+ * there is an end is the same.
+ */
 static void do_seek(void)
 {
     int fd = descriptor(), whence = (int)pick(4);
     off_t at = pick(3) ? place() : -(off_t)length();
 
     if (whence == 3)
-        CALL(lseek(fd, 0, SEEK_HOLE) >= 0, "lseek(%d, SEEK_HOLE)", fd);
+        CALL(lseek(fd, 0, SEEK_HOLE) >= 0 && lseek(fd, at, SEEK_SET) >= 0, "lseek(%d, SEEK_HOLE)",
+             fd);
     else
         CALL(lseek(fd, at, whence), "lseek(%d, %lld, %d)", fd, (long long)at, whence);
     CALL(lseek(fd, 0, SEEK_CUR), "lseek(%d, 0, SEEK_CUR)", fd);

@@ -116,6 +116,18 @@ EXPORT int fexecve(int fd, char *const arguments[], char *const environment[])
     return real_fexecve(fd, arguments, environment);
 }
 
+/* Since glibc 2.34 */
+int execveat(int at, const char *path, char *const arguments[], char *const environment[],
+             int flags);
+
+EXPORT int execveat(int at, const char *path, char *const arguments[], char *const environment[],
+                    int flags)
+{
+    shim_release_all();
+    shim_wait_executable(at, path, flags);
+    return real_execveat(at, path, arguments, environment, flags);
+}
+
 /*
  * The variadic forms become the others. The kernel's limit on arguments is far
  * above what a program writes out; more than fit here is E2BIG as there.

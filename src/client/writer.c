@@ -173,17 +173,18 @@ int portus_writer_engage(struct portus_writer *writer, const struct portus_claim
     if (number < 0)
         return number;
     file = file_at(writer, (unsigned)number);
-    keep = (int)syscall(SYS_fcntl, claim->fd, F_DUPFD_CLOEXEC, KEEP_DESCRIPTOR);
-    if (keep < 0) {
-        error = -errno;
-        goto free;
-    }
     if (!claim->leaseless) {
         error = take_lease(writer, claim->fd);
         if (error == -EAGAIN && portus_writer_settle(writer, claim->device, claim->inode))
             error = take_lease(writer, claim->fd);
         if (error != 0)
-            goto close;
+            goto drop;
+    }
+    /* Not before: closing a copy drops the POSIX locks that other descriptors hold. */
+    keep = (int)syscall(SYS_fcntl, claim->fd, F_DUPFD_CLOEXEC, KEEP_DESCRIPTOR);
+    if (keep < 0) {
+        error = -errno;
+        goto drop;
     }
     atomic_store(&file->last, writer->head << 1);
     atomic_store(&file->size, claim->size);
@@ -218,11 +219,10 @@ int portus_writer_engage(struct portus_writer *writer, const struct portus_claim
 
 lease:
     atomic_fetch_sub(&writer->link.control->live, 1);
-    if (!claim->leaseless)
-        drop_lease(claim->fd);
-close:
     syscall(SYS_close, keep);
-free:
+drop:
+    if (!claim->leaseless)
+        drop_lease(claim->fd); /* its owner and signal also where there is none */
     free_place(writer, (unsigned)number);
     return error;
 }

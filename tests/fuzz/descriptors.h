@@ -310,7 +310,7 @@ static void do_copy(void)
     ssize_t got = 0, put = 0;
     int way = (int)pick(3);
 
-    check(pipe2(ends, O_CLOEXEC) == 0);
+    check(pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0); /* a stale number may be an end */
     errno = 0;
     while (done < n) {
         if (way == 0) {

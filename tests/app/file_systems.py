@@ -10,7 +10,7 @@ import subprocess
 from lib import agents, state, summary, trial
 
 PROGRAMS = ("write writev pwrite patch rename unlink fsync ftruncate truncate fallocate reopen latest sendfile mmap "
-            "stat directory threads_files threads_one ofstream replaced unseen append append_flag many tiny").split()
+            "stat directory threads_files threads_one ofstream unseen append append_flag many tiny").split()
 
 # Without readers that have no shim: nothing makes those wait with PORTUS_SHARED=2.
 ALONE = "write writev pwrite patch unlink fsync ftruncate truncate fallocate threads_one ofstream".split()

@@ -22,7 +22,7 @@ static int arrives(const char *name)
     } f;
     int fd = must(open(name, O_RDONLY)), waits = 1;
 
-    for (int tries = 0; tries < 300 && waits > 0; tries++) {
+    for (int tries = 0; tries < 1000 && waits > 0; tries++) {
         memset(&f, 0, sizeof f);
         f.map.fm_length = FIEMAP_MAX_OFFSET;
         f.map.fm_extent_count = 512;

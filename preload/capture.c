@@ -53,12 +53,12 @@ static uint64_t ahead_of(const struct file *file, int fd, uint64_t start)
 {
     uint64_t ahead = start < AHEAD_LEAST ? AHEAD_LEAST : start > AHEAD_MOST ? AHEAD_MOST : start;
     struct statfs status;
+    uint64_t part;
 
     if (file->exact || start < atomic_load(&file_shared(file)->size) || fstatfs(fd, &status) < 0)
         return 0;
-    if (ahead > (uint64_t)status.f_bavail * (uint64_t)status.f_bsize / AHEAD_PART)
-        return 0;
-    return ahead;
+    part = (uint64_t)status.f_bavail * (uint64_t)status.f_bsize / AHEAD_PART;
+    return ahead < part ? ahead : part;
 }
 
 /* Reserves blocks for a write, a step ahead where writes follow each other. */

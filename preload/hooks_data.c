@@ -50,14 +50,23 @@ static inline bool passes(const struct file *file, size_t length)
            file->head_length > 0 && length < shim.env.min_write && !shim_live();
 }
 
-EXPORT ssize_t write(int fd, const void *data, size_t length)
+/* Not inlined: most calls then need no stack frame. */
+__attribute__((noinline)) static ssize_t write_watched(int fd, const void *data, size_t length)
 {
     struct iovec vector = {(void *)data, length};
+
+    WRITES(fd, &vector, 1, FILE_CURRENT, real_write(fd, data, length));
+}
+
+EXPORT ssize_t write(int fd, const void *data, size_t length)
+{
     struct file *file = fdtab_file(fd);
 
-    if (file != NULL && passes(file, length))
+    if (file == NULL)
+        return real_write(fd, data, length);
+    if (passes(file, length))
         return written(file, fd, real_write(fd, data, length));
-    WRITES(fd, &vector, 1, FILE_CURRENT, real_write(fd, data, length));
+    return write_watched(fd, data, length);
 }
 
 /* As file_write, of vectors that are the program's: they may lie anywhere, or nowhere. */

@@ -30,7 +30,7 @@ GIB = 1 << 30
 
 # Steps of the run from the start, of the resumed one, and from save to save.
 # The last save is followed by a step: what happens behind it can be watched.
-FIRST, RESUMED, EVERY = 18, 34, 3
+FIRST, RESUMED, EVERY = 12, 28, 3
 
 SAVED = re.compile(r"saved (\S+) in ([0-9.]+) s")
 REMOVED = re.compile(r"removed (\S+) in ([0-9.]+) s")

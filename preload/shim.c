@@ -28,13 +28,15 @@
 #include "versions.h"
 
 #define WATCHER_MS 200
+#define SETUP_MS 50
 #define EXECUTABLE_NS 5000000000ull
 #define REFUSED_NS 60000000000ull /* then an agent is tried again */
 #define GLIBC_SIGNALS (3ul << 31) /* 32 and 33: cancellation, setuid of all threads */
 
 struct shim shim;
 
-static _Atomic uint32_t ready; /* 0 no, 1 somebody is at it, 2 on, 3 off */
+static _Atomic long setting_up; /* the thread that is at it */
+static _Atomic uint32_t ready;  /* 0 no, 1 somebody is at it, 2 on, 3 off */
 
 struct guard shim_guard(void)
 {
@@ -152,8 +154,18 @@ bool shim_on(void)
 
     if (atomic_load(&ready) >= 2)
         return atomic_load(&ready) == 2;
-    if (!atomic_compare_exchange_strong(&ready, &no, 1))
-        return false; /* a call of our own set-up, or of a thread beside it */
+    if (!atomic_compare_exchange_strong(&ready, &no, 1)) {
+        /* A call of our own set-up; or of a thread beside it, which waits (not for ever:
+         * in a forked child nobody may be at it any more). */
+        for (unsigned tries = 0; tries < SETUP_MS && atomic_load(&ready) == 1; tries++)
+            if (atomic_load(&setting_up) == syscall(SYS_gettid))
+                return false;
+            else
+                poll(NULL, 0, 1);
+        errno = saved;
+        return atomic_load(&ready) == 2;
+    }
+    atomic_store(&setting_up, syscall(SYS_gettid));
     shim.pid = getpid();
     for (unsigned i = 0; i < PORTUS_FILES; i++)
         shim.writer.keep[i] = -1;

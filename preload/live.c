@@ -46,7 +46,7 @@ void live_before_open(int at, const char *path)
     bool any = false;
     int saved = errno;
 
-    if (!shim_live() || path == NULL || !shim_own())
+    if (control == NULL || path == NULL || !shim_own())
         return;
     for (unsigned i = 0; i < PORTUS_FILES && !any; i++) {
         uint32_t state = atomic_load(&control->file[i].state);

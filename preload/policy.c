@@ -159,9 +159,11 @@ static void directories(int at, const char *path, uint64_t inode[PORTUS_ANCESTOR
  * Whether a directory is that of a live file, up to three above it (where a pointer
  * to it would be written), or one below.
  */
-static bool beside_live(const struct portus_control *control, const uint64_t *directory)
+static bool beside_live(const uint64_t *directory)
 {
-    if (directory[0] == 0)
+    const struct portus_control *control = shim_control();
+
+    if (control == NULL || atomic_load(&control->live) == 0 || directory[0] == 0)
         return false;
     for (unsigned i = 0; i < PORTUS_FILES; i++) {
         const struct portus_file *file = &control->file[i];
@@ -215,7 +217,6 @@ static bool is_checkpoint(const struct file *file, const char *path)
 enum verdict policy_judge(struct file *file, int fd, size_t length, struct portus_claim *claim,
                           char *path, size_t size)
 {
-    struct portus_control *control = shim_control();
     bool large = length >= shim.env.min_write, beside = false;
     struct rlimit limit;
     struct statx status;
@@ -227,8 +228,7 @@ enum verdict policy_judge(struct file *file, int fd, size_t length, struct portu
     if (!own_path(fd, path, size))
         return VERDICT_NOT_OURS; /* no /proc, or no name any more */
     directories(AT_FDCWD, path, claim->directory);
-    if (shim_live())
-        beside = beside_live(control, claim->directory);
+    beside = beside_live(claim->directory);
     if (portus_env_match(shim.env.exclude, path))
         return beside ? VERDICT_EXCLUDED : VERDICT_NOT_OURS;
     file->checkpoint = large && is_checkpoint(file, path);
@@ -338,7 +338,6 @@ bool policy_refuse(struct file *file, enum verdict verdict, const char *path, co
 
 int policy_open(int at, const char *path, int flags)
 {
-    struct portus_control *control;
     uint64_t directory[PORTUS_ANCESTORS];
     struct statx status;
     int saved = errno, error = 0;
@@ -346,13 +345,12 @@ int policy_open(int at, const char *path, int flags)
     if (!(flags & (O_CREAT | O_TRUNC)) || path == NULL || !shim_on() || !shim_own() ||
         shim.env.order == PORTUS_ORDER_RELAXED)
         return 0;
-    control = shim_control();
-    if (control == NULL)
+    if (shim_control() == NULL)
         return -shim_barrier(); /* looks for others of this job */
     if (!shim_live())
         return 0;
     directories(at, path, directory);
-    if (beside_live(control, directory)) {
+    if (beside_live(directory)) {
         /* What a new or empty file gets is captured in its place; only its creation is early. */
         bool exists = syscall(SYS_statx, at, path, 0, STATX_SIZE, &status) == 0;
         bool kept = portus_env_match(shim.env.match, path) && (!exists || status.stx_size == 0) &&

@@ -28,12 +28,10 @@
 
 #define PATIENCE_NS 3000000000ull
 #define RESTART_NS 300000000ull
-#define HIGH_DESCRIPTOR 512
 
-/* Out of the way of programs that expect small numbers, or have few. -1: not allowed. */
-static int raise_descriptor(int fd)
+int portus_raise_descriptor(int fd)
 {
-    int high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR);
+    int high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, PORTUS_HIGH_DESCRIPTOR);
 
     syscall(SYS_close, fd);
     return high;
@@ -152,7 +150,7 @@ static int greet(struct portus_link *link, const struct portus_link_options *opt
             goto close;
         }
     }
-    link->doorbell = raise_descriptor(fds[1]);
+    link->doorbell = portus_raise_descriptor(fds[1]);
     fds[1] = -1;
     error = link->doorbell < 0 ? -EMFILE : 0;
 
@@ -201,8 +199,8 @@ int portus_link_open(struct portus_link *out, const struct portus_link_options *
         link.socket = link.doorbell = link.keeper = -1;
         error = connect_once(&address, length, &link.socket, &link.keeper, why);
         if (error == 0) {
-            link.socket = raise_descriptor(link.socket);
-            link.keeper = raise_descriptor(link.keeper);
+            link.socket = portus_raise_descriptor(link.socket);
+            link.keeper = portus_raise_descriptor(link.keeper);
             error = -EMFILE;
             *why = "too few descriptors allowed";
             if (link.socket >= 0 && link.keeper >= 0)

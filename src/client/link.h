@@ -84,4 +84,11 @@ char portus_process_state(uint32_t pid);
 int portus_link_send(const struct portus_link *link, enum portus_op op, uint32_t value,
                      uint64_t size, int fd);
 
+/*
+ * Our descriptors are out of the way of programs that expect small numbers, or have few.
+ * Moves fd to a number from there on and closes it; -1: not allowed.
+ */
+#define PORTUS_HIGH_DESCRIPTOR 512
+int portus_raise_descriptor(int fd);
+
 #endif

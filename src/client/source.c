@@ -23,12 +23,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "client/link.h"
+
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
 #endif
 
 #define PAGE 4096ul
-#define HIGH_DESCRIPTOR 512
 
 struct mapping_query {
     uint64_t size, query_flags, query_addr;
@@ -51,13 +52,9 @@ struct page_scan {
 
 static int open_high(const char *path)
 {
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC), high;
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 
-    if (fd < 0)
-        return -1;
-    high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR);
-    syscall(SYS_close, fd);
-    return high;
+    return fd < 0 ? -1 : portus_raise_descriptor(fd);
 }
 
 void portus_source_open(struct portus_source *source)

@@ -27,7 +27,6 @@
 #endif
 
 #define WARM_STEP (16ul << 20)
-#define KEEP_DESCRIPTOR 512
 #define SETTLE_MS 200
 
 static _Atomic uint32_t writers;
@@ -181,7 +180,7 @@ int portus_writer_engage(struct portus_writer *writer, const struct portus_claim
             goto drop;
     }
     /* Not before: closing a copy drops the POSIX locks that other descriptors hold. */
-    keep = (int)syscall(SYS_fcntl, claim->fd, F_DUPFD_CLOEXEC, KEEP_DESCRIPTOR);
+    keep = (int)syscall(SYS_fcntl, claim->fd, F_DUPFD_CLOEXEC, PORTUS_HIGH_DESCRIPTOR);
     if (keep < 0) {
         error = -errno;
         goto drop;

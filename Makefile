@@ -62,14 +62,15 @@ $(B)/portusctl: $(CTL) $(CLIENT) $(COMMON)
 
 # The shim exports what hooks.def lists and nothing else. What it calls is looked up
 # when it is called (lazy), as most programs that have it loaded never save anything;
-# libdl and libpthread are not named, see preload/versions.h.
+# libdl and libpthread are not named, see preload/versions.h. Of what it exports it calls
+# itself: syscall and clone are to be the real ones there (wrap).
 $(B)/shim.map: preload/hooks.def scripts/shim-map
 	@mkdir -p $(@D)
 	sh scripts/shim-map preload/hooks.def >$@
 
 $(B)/libportus_shim.so: $(SHIM) $(CLIENT) $(FORMAT) $(COMMON) $(B)/shim.map
 	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-z,defs,-z,lazy,-z,relro,-z,noseparate-code,-z,nodelete \
-	  -Wl,--version-script=$(B)/shim.map -Wl,-soname,libportus_shim.so -o $@ \
+	  -Wl,--wrap=syscall,--wrap=clone,--version-script=$(B)/shim.map,-soname,libportus_shim.so -o $@ \
 	  $(filter %.o,$^)
 
 $(B)/portus-run: scripts/portus-run
@@ -80,9 +81,11 @@ $(B)/tests/unit/%: tests/unit/%.c $(CLIENT) $(FORMAT) $(COMMON)
 	@mkdir -p $(@D)
 	$(CC) $(BASE) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $< $(filter %.o,$^) -lcmocka
 
+$(B)/tests/shim/libaio: LDLIBS = -laio
+$(B)/tests/shim/uring: LDLIBS = -luring
 $(B)/tests/shim/%: tests/shim/%.c
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -Wno-unused-value -pthread -MMD -MP -o $@ $<
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -Wno-unused-value -pthread -MMD -MP -o $@ $< $(LDLIBS)
 
 $(B)/tests/shim/%: tests/shim/%.cc
 	@mkdir -p $(@D)

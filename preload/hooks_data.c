@@ -405,21 +405,51 @@ EXPORT ssize_t splice(int in, off_t *in_offset, int out, off_t *out_offset, size
     return real_splice(in, in_offset, out, out_offset, length, flags);
 }
 
-EXPORT ssize_t sendmsg(int socket, const struct msghdr *message, int flags)
+/* A descriptor of a captured file that is sent away: whoever gets it may write. 0 or an errno. */
+static int give_away(const struct msghdr *message)
 {
-    if (message != NULL && message->msg_control != NULL && message->msg_controllen > 0) {
-        for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL;
-             c = CMSG_NXTHDR((struct msghdr *)message, c)) {
-            if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-                continue;
-            for (size_t i = 0; CMSG_LEN((i + 1) * sizeof(int)) <= c->cmsg_len; i++) {
-                int fd;
-                memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-                AFTER(file_release, fd);
-            }
+    if (message->msg_control == NULL || message->msg_controllen == 0)
+        return 0;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL;
+         c = CMSG_NXTHDR((struct msghdr *)message, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t i = 0; CMSG_LEN((i + 1) * sizeof(int)) <= c->cmsg_len; i++) {
+            struct file *file;
+            int fd, error;
+
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+            file = fdtab_file(fd);
+            error = file != NULL ? file_release(file, fd) : 0;
+            if (error != 0)
+                return error;
         }
     }
+    return 0;
+}
+
+EXPORT ssize_t sendmsg(int socket, const struct msghdr *message, int flags)
+{
+    int error = message != NULL ? give_away(message) : 0;
+
+    if (error != 0) {
+        errno = error;
+        return -1;
+    }
     return real_sendmsg(socket, message, flags);
+}
+
+EXPORT int sendmmsg(int socket, struct mmsghdr *messages, unsigned count, int flags)
+{
+    for (unsigned i = 0; i < count && messages != NULL; i++) {
+        int error = give_away(&messages[i].msg_hdr);
+
+        if (error != 0) {
+            errno = error;
+            return -1;
+        }
+    }
+    return real_sendmmsg(socket, messages, count, flags);
 }
 
 /* --- locks: a captured file has more holders than the program knows --- */
@@ -442,56 +472,6 @@ EXPORT int lockf64(int fd, int command, off_t length)
     AFTER(file_release, fd);
     file_before_lock(fd);
     return real_lockf64(fd, command, length);
-}
-
-/* --- glibc's asynchronous calls are made by threads that do not come through here --- */
-
-EXPORT int aio_write(struct aiocb *job)
-{
-    AFTER(file_release, job->aio_fildes);
-    return real_aio_write(job);
-}
-
-EXPORT int aio_write64(struct aiocb64 *job)
-{
-    AFTER(file_release, job->aio_fildes);
-    return real_aio_write64(job);
-}
-
-EXPORT int aio_read(struct aiocb *job)
-{
-    AFTER(file_release, job->aio_fildes);
-    return real_aio_read(job);
-}
-
-EXPORT int aio_read64(struct aiocb64 *job)
-{
-    AFTER(file_release, job->aio_fildes);
-    return real_aio_read64(job);
-}
-
-EXPORT int aio_fsync(int operation, struct aiocb *job)
-{
-    AFTER(file_release, job->aio_fildes);
-    return real_aio_fsync(operation, job);
-}
-
-EXPORT int aio_fsync64(int operation, struct aiocb64 *job)
-{
-    AFTER(file_release, job->aio_fildes);
-    return real_aio_fsync64(operation, job);
-}
-
-EXPORT int lio_listio(int mode, struct aiocb *const jobs[], int count, struct sigevent *event)
-{
-    shim_release_open();
-    return real_lio_listio(mode, jobs, count, event);
-}
-
-EXPORT int lio_listio64(int mode, struct aiocb64 *const jobs[], int count, struct sigevent *event)
-{
-    shim_release_open();
-    return real_lio_listio64(mode, jobs, count, event);
 }
 
 /* Requests of terminals on files (is it one?) are refused by the kernel: they pass. */

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,3 +49,5 @@ DESTROYS(remove, (const char *path), (path))
 DESTROYS(rmdir, (const char *path), (path))
 PUBLISHES(mkdir, (const char *path, mode_t mode), (path, mode))
 PUBLISHES(mkdirat, (int at, const char *path, mode_t mode), (at, path, mode))
+DESTROYS(umount, (const char *path), (path))
+DESTROYS(umount2, (const char *path, int flags), (path, flags))

@@ -12,11 +12,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "client/source.h"
 #include "fdtab.h"
 #include "file.h"
 #include "policy.h"
 #include "real.h"
 #include "shim.h"
+#include "syscalls.h"
 
 /* Two tests are all that opening for reading costs. */
 #define READS(flags) (((flags) & (O_ACCMODE | O_CREAT | O_TRUNC)) == O_RDONLY)
@@ -126,6 +128,14 @@ EXPORT int creat64(const char *path, mode_t mode)
     OPENED(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, real_creat64(path, mode));
 }
 
+/* What size says of how is the kernel's to judge, as is a pointer to nowhere. */
+int syscall_openat2(int at, const char *path, const struct open_how *how, size_t size)
+{
+    if (size < sizeof(*how) || !portus_source_readable(NULL, how, sizeof(*how)))
+        return (int)syscall(SYS_openat2, at, path, how, size);
+    OPENED(at, path, (int)how->flags, (int)syscall(SYS_openat2, at, path, how, size));
+}
+
 /* Their open is libc's own. The name is not known before, and new: nothing is emptied. */
 #define TEMPORARY (O_RDWR | O_CREAT | O_EXCL)
 #define MKSTEMP(name, parameters, arguments)                                                       \
@@ -166,6 +176,12 @@ EXPORT int close(int fd)
     return result;
 }
 
+/* libc has it since 2.34 only. */
+static int raw_close_range(unsigned first, unsigned last, int flags)
+{
+    return (int)syscall(SYS_close_range, first, last, flags);
+}
+
 /* Closes what lies between our own descriptors in [first, last]. */
 static int close_between(unsigned first, unsigned last, int flags)
 {
@@ -181,24 +197,26 @@ static int close_between(unsigned first, unsigned last, int flags)
             continue;
         }
         if (fd > start)
-            result |= real_close_range(start, fd - 1, flags);
+            result |= raw_close_range(start, fd - 1, flags);
         start = fd + 1;
     }
     if (start <= last)
-        result |= real_close_range(start, last, flags);
+        result |= raw_close_range(start, last, flags);
     return result;
 }
 
 EXPORT int close_range(unsigned first, unsigned last, int flags)
 {
     if (first > last || !shim_own())
-        return real_close_range(first, last, flags);
+        return raw_close_range(first, last, flags);
     return close_between(first, last, flags);
 }
 
 EXPORT void closefrom(int first)
 {
-    if (!shim_own() || close_between(first < 0 ? 0 : (unsigned)first, ~0u, 0) < 0)
+    unsigned from = first < 0 ? 0 : (unsigned)first;
+
+    if (shim_own() ? close_between(from, ~0u, 0) < 0 : raw_close_range(from, ~0u, 0) < 0)
         real_closefrom(first);
 }
 

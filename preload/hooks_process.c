@@ -9,10 +9,14 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "real.h"
@@ -81,6 +85,41 @@ __asm__(".text\n"
 #error "vfork needs a trampoline on this machine"
 #endif
 
+/* Since glibc 2.34; fork without its handlers. */
+pid_t _Fork(void);
+
+EXPORT pid_t _Fork(void)
+{
+    static pid_t (*_Atomic found)(void);
+
+    if (found == NULL)
+        found = (pid_t(*)(void))(uintptr_t)real_find("_Fork");
+    shim_share_open();
+    return found != NULL ? found() : (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, 0L);
+}
+
+/* Its optional arguments are passed on as they come. */
+EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument, ...)
+{
+    va_list list;
+    void *more[3];
+
+    if (!(flags & CLONE_THREAD))
+        shim_share_open();
+    va_start(list, argument);
+    for (unsigned i = 0; i < 3; i++)
+        more[i] = va_arg(list, void *);
+    va_end(list);
+    return real_clone(function, stack, flags, argument, more[0], more[1], more[2]);
+}
+
+/* Where the shim itself starts an agent (--wrap in the Makefile). */
+int __wrap_clone(int (*function)(void *), void *stack, int flags, void *argument, ...);
+int __wrap_clone(int (*function)(void *), void *stack, int flags, void *argument, ...)
+{
+    return real_clone(function, stack, flags, argument, NULL, NULL, NULL);
+}
+
 EXPORT int execve(const char *path, char *const arguments[], char *const environment[])
 {
     shim_release_all();
@@ -125,7 +164,7 @@ EXPORT int execveat(int at, const char *path, char *const arguments[], char *con
 {
     shim_release_all();
     shim_wait_executable(at, path, flags);
-    return real_execveat(at, path, arguments, environment, flags);
+    return (int)syscall(SYS_execveat, at, path, arguments, environment, flags);
 }
 
 /*

@@ -21,6 +21,7 @@
 #include "file.h"
 #include "real.h"
 #include "shim.h"
+#include "syscalls.h"
 
 /* Counts the files that have become ordinary ones. */
 static inline uint32_t settled(void)
@@ -52,27 +53,33 @@ static enum answer whose(uint64_t device, uint64_t inode, uint32_t before, off_t
     return before != settled() ? AGAIN : KERNEL;
 }
 
+/* Makes a stat call, and corrects what it says of a live file's size. */
+#define CORRECTED(call)                                                                            \
+    do {                                                                                           \
+        uint32_t before_ = settled();                                                              \
+        int result_ = (int)(call);                                                                 \
+        off_t size_ = 0;                                                                           \
+                                                                                                   \
+        if (result_ != 0 || (before_ == settled() && !shim_live()) || !S_ISREG(status->st_mode))   \
+            return result_;                                                                        \
+        switch (whose(status->st_dev, status->st_ino, before_, &size_)) {                          \
+        case OURS:                                                                                 \
+            if (status->st_size < size_) /* it may be larger, by what stdio writes unseen */       \
+                status->st_size = size_;                                                           \
+            break;                                                                                 \
+        case AGAIN:                                                                                \
+            return (int)(call);                                                                    \
+        case KERNEL:                                                                               \
+            break;                                                                                 \
+        }                                                                                          \
+        return result_;                                                                            \
+    } while (0)
+
 #define STAT(name, kind, parameters, arguments)                                                    \
     int name parameters;                                                                           \
     EXPORT int name parameters                                                                     \
     {                                                                                              \
-        uint32_t before = settled();                                                               \
-        int result = real_##name arguments;                                                        \
-        off_t size = 0;                                                                            \
-                                                                                                   \
-        if (result != 0 || (before == settled() && !shim_live()) || !S_ISREG(status->st_mode))     \
-            return result;                                                                         \
-        switch (whose(status->st_dev, status->st_ino, before, &size)) {                            \
-        case OURS:                                                                                 \
-            if (status->st_size < size) /* it may be larger, by what stdio writes unseen */        \
-                status->st_size = size;                                                            \
-            break;                                                                                 \
-        case AGAIN:                                                                                \
-            return real_##name arguments;                                                          \
-        case KERNEL:                                                                               \
-            break;                                                                                 \
-        }                                                                                          \
-        return result;                                                                             \
+        CORRECTED(real_##name arguments);                                                          \
     }
 
 STAT(stat, stat, (const char *path, struct stat *status), (path, status))
@@ -98,6 +105,12 @@ STAT(__fxstat64, stat64, (int version, int fd, struct stat64 *status), (version,
 STAT(__fxstatat64, stat64,
      (int version, int at, const char *path, struct stat64 *status, int flags),
      (version, at, path, status, flags))
+
+/* The kernel's struct stat is libc's on machines of 64 bits. */
+long syscall_stat(long number, long a, long b, long c, long d, struct stat *status)
+{
+    CORRECTED(syscall(number, a, b, c, d));
+}
 
 EXPORT int statx(int at, const char *path, int flags, unsigned mask, struct statx *status)
 {
@@ -177,6 +190,11 @@ BY_PATH(lsetxattr, (const char *path, const char *name, const void *value, size_
         (path, name, value, size, flags), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW)
 BY_FD(fsetxattr, (int fd, const char *name, const void *value, size_t size, int flags),
       (fd, name, value, size, flags))
+
+BY_PATH(removexattr, (const char *path, const char *name), (path, name), AT_FDCWD, path, 0)
+BY_PATH(lremovexattr, (const char *path, const char *name), (path, name), AT_FDCWD, path,
+        AT_SYMLINK_NOFOLLOW)
+BY_FD(fremovexattr, (int fd, const char *name), (fd, name))
 
 /* --- truncation by name: it destroys, and it is of a live file the drain's end --- */
 

@@ -37,6 +37,20 @@ void *real_find(const char *name)
     return look != NULL ? look(RTLD_NEXT, name) : NULL;
 }
 
+void *real_beside(void *caller, const char *name)
+{
+    void *found = real_find(name), *library;
+    Dl_info info;
+
+    if (found != NULL || dladdr == NULL || dlopen == NULL || dlsym == NULL || dlclose == NULL ||
+        dladdr(caller, &info) == 0 ||
+        (library = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_NOW)) == NULL)
+        return found;
+    found = dlsym(library, name);
+    dlclose(library); /* the caller keeps it */
+    return found;
+}
+
 #define HOOK(type, name, parameters, arguments, class, text)                                       \
     static type lacks_##name parameters                                                            \
     {                                                                                              \

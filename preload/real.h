@@ -29,6 +29,12 @@
 /* The next function of that name after ours, or NULL. */
 void *real_find(const char *name);
 
+/*
+ * The same, and where the program sees none: the one that the library of the address
+ * `caller` sees. Python loads libraries RTLD_LOCAL, which hides them from the former.
+ */
+void *real_beside(void *caller, const char *name);
+
 /* One of libdl's functions where versions.h says that it may be NULL, or NULL. */
 void *real_loader(const char *name);
 

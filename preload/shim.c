@@ -95,8 +95,7 @@ static void before_fork(void)
 
     if (!shim_own())
         return;
-    shim_release_open();
-    files_share(); /* candidates have two writers from now on */
+    shim_share_open();
     guard = shim_guard();
     portus_lock(&shim.lock);
     portus_lock(&shim.writer.lock);
@@ -396,6 +395,14 @@ void shim_release_open(void)
     files_release(false);
     shim_unguard(&guard);
     shim_done();
+}
+
+void shim_share_open(void)
+{
+    if (!shim_own())
+        return;
+    shim_release_open();
+    files_share(); /* candidates have two writers from now on */
 }
 
 void shim_end(void)

@@ -83,6 +83,9 @@ void shim_release_all(void);
 /* The same for those that the program still has open: a child is about to get them. */
 void shim_release_open(void);
 
+/* The same, and none that is open now is captured any more: the child may write to them. */
+void shim_share_open(void);
+
 /* The same at the end of the program, and captures nothing from then on. */
 void shim_end(void);
 

@@ -63,6 +63,11 @@ int main(void)
         must(lsetxattr("e.ckpt", "user.l", "y", 1, 0));
         must(fsetxattr(fd, "user.gone", "x", 1, 0));
         must(fremovexattr(fd, "user.gone"));
+        must(fsetxattr(fd, "user.r", "x", 1, 0));
+        put(fd, p, 11);
+        must(removexattr("e.ckpt", "user.r"));
+        must(fsetxattr(fd, "user.s", "x", 1, 0));
+        must(lremovexattr("e.ckpt", "user.s"));
     }
     must(futimes(fd, (struct timeval[2]){{1, 1}, {1300000000, 2}}));
     close(fd);

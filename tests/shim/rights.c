@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rights.c -- a descriptor in mid-save is sent to another process (SCM_RIGHTS)
- * run: captures=1
+ * run: captures=2
  *
  * Right: both write and read one file with one offset; it stays open in the other
  * process as long as that wants.
@@ -23,14 +23,15 @@ static void message(int s, int *fd, int sending)
         struct cmsghdr *c = CMSG_FIRSTHDR(&m);
         *c = (struct cmsghdr){CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
         memcpy(CMSG_DATA(c), fd, sizeof *fd);
-        check(sendmsg(s, &m, 0) == 1);
+        struct mmsghdr several = {m, 0};
+        check(sending == 1 ? sendmsg(s, &m, 0) == 1 : sendmmsg(s, &several, 1, 0) == 1);
     } else {
         check(recvmsg(s, &m, 0) == 1);
         memcpy(fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof *fd);
     }
 }
 
-int main(void)
+static void once(const char *name, int way)
 {
     char *p = bytes(BIG, 1), one;
     int s[2], fd;
@@ -46,9 +47,9 @@ int main(void)
         put(fd, "end", 3);
         exit(0);
     }
-    fd = must(open("a.ckpt", O_CREAT | O_TRUNC | O_RDWR, 0644));
+    fd = must(open(name, O_CREAT | O_TRUNC | O_RDWR, 0644));
     put(fd, p, BIG);
-    message(s[0], &fd, 1);
+    message(s[0], &fd, way);
     check(read(s[0], &one, 1) == 1);
     printf("%lld\n", (long long)lseek(fd, 0, SEEK_CUR));
     fflush(stdout);
@@ -56,6 +57,12 @@ int main(void)
     close(fd);
     put(s[0], "x", 1);
     reap("receiver", pid);
-    show("a.ckpt");
+    show(name);
+}
+
+int main(void)
+{
+    once("a.ckpt", 1);
+    once("b.ckpt", 2);
     return 0;
 }

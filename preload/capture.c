@@ -355,6 +355,28 @@ static bool consider(struct file *file, int fd, size_t total)
     return !policy_refuse(file, verdict, path, why);
 }
 
+/*
+ * A write that would lie beyond the place where a stream writes unseen, and might so come
+ * after what is written later: see file_streamed. It is made plainly, after all that is in
+ * the log. 0, or an errno to fail with; with the lock held.
+ */
+static int stay_behind(struct file *file, int fd)
+{
+    int error = 0;
+
+    if (atomic_load(&file->state) == FILE_ENGAGED && file_same(file, fd))
+        error = -file_release_locked(file);
+    if (error == 0 && shim_live())
+        error = -shim_barrier();
+    return error;
+}
+
+static bool beyond(const struct file *file, int fd, off_t offset, size_t total)
+{
+    return offset >= 0 && total > 0 && atomic_load(&file->streamed) &&
+           (uint64_t)offset + total > (uint64_t)syscall(SYS_lseek, fd, 0, SEEK_CUR);
+}
+
 static void note_head(struct file *file, const struct iovec *vector, int count, off_t offset)
 {
     size_t length;
@@ -431,6 +453,12 @@ bool file_write(struct file *file, int fd, const struct iovec *vector, int count
     portus_lock(&file->lock);
     if (fdtab_file(fd) != file)
         goto unlock;
+    if (beyond(file, fd, offset, total)) {
+        errno = stay_behind(file, fd);
+        *result = -1;
+        done = errno != 0;
+        goto unlock;
+    }
     if (atomic_load(&file->state) == FILE_CANDIDATE) {
         note_head(file, vector, count, offset);
         if (!consider(file, fd, total)) {

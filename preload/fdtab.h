@@ -18,6 +18,34 @@
 
 extern _Atomic uint16_t fdtab[FDTAB_SIZE]; /* 0: none; FDTAB_OURS; else 1 + a place in files */
 
+/*
+ * Streams of libc on each number, which stay there when another file is put under it.
+ * Those of 0 to 2 are never counted: there always is one.
+ */
+extern _Atomic uint8_t fdtab_streams[FDTAB_SIZE];
+
+static inline bool fdtab_stream(int fd)
+{
+    return (unsigned)fd < FDTAB_SIZE && (fd <= 2 || atomic_load(&fdtab_streams[fd]) != 0);
+}
+
+static inline void fdtab_stream_comes(int fd)
+{
+    if ((unsigned)fd < FDTAB_SIZE)
+        atomic_fetch_add(&fdtab_streams[fd], 1);
+}
+
+static inline void fdtab_stream_goes(int fd)
+{
+    uint8_t count;
+
+    if ((unsigned)fd >= FDTAB_SIZE)
+        return;
+    count = atomic_load(&fdtab_streams[fd]);
+    while (count != 0 && !atomic_compare_exchange_weak(&fdtab_streams[fd], &count, count - 1))
+        ;
+}
+
 static inline bool fdtab_ours(int fd)
 {
     return (unsigned)fd < FDTAB_SIZE &&

@@ -24,6 +24,7 @@
 #include "summary.h"
 
 _Atomic uint16_t fdtab[FDTAB_SIZE];
+_Atomic uint8_t fdtab_streams[FDTAB_SIZE];
 
 struct file files[FILES];
 static struct portus_lock table; /* of allocation */
@@ -59,6 +60,7 @@ void file_candidate(int fd, bool created, bool emptied)
         file->sampled = file->counted = file->exact = false;
         file->synced = file->filled = false;
         file->sized = 0;
+        atomic_store(&file->streamed, fdtab_stream(fd));
         file->reserved_from = file->reserved_to = 0;
         atomic_store(&file->fds, 1);
         atomic_store(&file->state, FILE_CANDIDATE);
@@ -84,6 +86,8 @@ void file_duplicate(int fd, int other)
     }
     portus_unlock(&table);
     shim_unguard(&guard);
+    if (fdtab_stream(other))
+        file_streamed(file, other);
 }
 
 int file_release_locked(struct file *file)
@@ -171,6 +175,24 @@ void file_of_stream(struct file *file)
         atomic_store(&file_shared(file)->quiet, 0);
 }
 
+int file_streamed(struct file *file, int fd)
+{
+    if (!shim_own())
+        return 0;
+    atomic_store(&file->streamed, true);
+    return file_before_stream(file, fd);
+}
+
+int file_before_stream(struct file *file, int fd)
+{
+    off_t size;
+
+    if (atomic_load(&file->state) != FILE_ENGAGED || !atomic_load(&file->streamed) ||
+        !file_size(file, fd, &size) || syscall(SYS_lseek, fd, 0, SEEK_CUR) >= size)
+        return 0;
+    return file_drain(file, fd);
+}
+
 int file_reserved_by_program(struct file *file, int fd)
 {
     struct guard guard;
@@ -202,7 +224,6 @@ void file_grown_locked(struct file *file, int fd)
 bool file_size(struct file *file, int fd, off_t *size)
 {
     struct guard guard;
-
     bool live;
 
     if (!enter(file, fd, &guard))

@@ -34,15 +34,16 @@ struct file {
     uint64_t sized;                      /* by the program, before the first byte; 0: it was not */
     uint8_t head[FILE_HEAD];             /* first bytes of the file, for policy */
     uint8_t head_length;
-    bool created;    /* by the open that we saw, not only emptied */
-    bool emptied;    /* by that open: it takes the place of what it was */
-    bool captured;   /* at some time */
-    bool sampled;    /* left plain to measure what plain writing costs */
-    bool checkpoint; /* policy takes it for one: not only kept in order */
-    bool counted;    /* as refused, in the summary */
-    bool exact;      /* the program reserves blocks itself: we none ahead, and trim none */
-    bool synced;     /* by the program, since it was captured */
-    bool filled;     /* a write has reached the size that was set before */
+    _Atomic bool streamed; /* a stream is on it, or was: see file_streamed */
+    bool created;          /* by the open that we saw, not only emptied */
+    bool emptied;          /* by that open: it takes the place of what it was */
+    bool captured;         /* at some time */
+    bool sampled;          /* left plain to measure what plain writing costs */
+    bool checkpoint;       /* policy takes it for one: not only kept in order */
+    bool counted;          /* as refused, in the summary */
+    bool exact;            /* the program reserves blocks itself: we none ahead, and trim none */
+    bool synced;           /* by the program, since it was captured */
+    bool filled;           /* a write has reached the size that was set before */
 };
 
 #define FILES 4096
@@ -94,6 +95,15 @@ int file_release(struct file *file, int fd);
 
 /* The file is written by stdio as well, which does so unseen: it is not trimmed meanwhile. */
 void file_of_stream(struct file *file);
+
+/*
+ * A stream may read and write unseen, where the descriptor stands. So all that is in the log
+ * must lie before that place while there is a stream: these wait where it does not, when
+ * the stream has come and after the place was moved; capture.c takes no write beyond it. 0,
+ * or an errno to fail with.
+ */
+int file_streamed(struct file *file, int fd);
+int file_before_stream(struct file *file, int fd);
 
 /* Before the program reserves blocks beyond the end of its file: they are its own. */
 int file_reserved_by_program(struct file *file, int fd);

@@ -232,10 +232,10 @@ EXPORT ssize_t __pread64_chk(int fd, void *data, size_t length, off_t offset, si
 static off_t seek(off_t (*real)(int, off_t, int), int fd, off_t offset, int whence)
 {
     struct file *file = fdtab_file(fd);
-    off_t size;
+    off_t size, place;
     int error;
 
-    if (file == NULL || whence == SEEK_SET || whence == SEEK_CUR)
+    if (file == NULL)
         return real(fd, offset, whence);
     if (whence == SEEK_END && file_size(file, fd, &size)) {
         if (__builtin_add_overflow(size, offset, &offset)) {
@@ -246,14 +246,19 @@ static off_t seek(off_t (*real)(int, off_t, int), int fd, off_t offset, int when
             errno = EINVAL;
             return -1;
         }
-        return real(fd, offset, SEEK_SET);
+        whence = SEEK_SET;
+    } else if (whence != SEEK_SET && whence != SEEK_CUR) {
+        AFTER(drain, fd);
     }
-    error = drain(file, fd);
+    place = real(fd, offset, whence);
+    if (place < 0 || (whence == SEEK_CUR && offset == 0))
+        return place;
+    error = file_before_stream(file, fd);
     if (error != 0) {
         errno = error;
         return -1;
     }
-    return real(fd, offset, whence);
+    return place;
 }
 
 EXPORT off_t lseek(int fd, off_t offset, int whence)

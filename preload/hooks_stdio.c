@@ -59,8 +59,10 @@ static FILE *open_stream(FILE *(*real)(const char *, const char *), const char *
     }
     before = policy_before(AT_FDCWD, path, flags);
     stream = real(path, mode);
-    if (stream != NULL)
+    if (stream != NULL) {
+        fdtab_stream_comes(fileno_unlocked(stream));
         policy_opened(fileno_unlocked(stream), flags, before);
+    }
     return stream;
 }
 
@@ -106,27 +108,23 @@ static void after_flush(FILE *stream)
         file_resized(file, fd);
 }
 
-/*
- * stdio is going to read, or to write what it buffers, where the descriptor stands: unseen,
- * and before what is in the log where that is not the end. "a" sets O_APPEND, by a call
- * inside libc.
- */
+/* "a" sets O_APPEND, by a call inside libc. */
 EXPORT FILE *fdopen(int fd, const char *mode)
 {
     struct file *file = fdtab_file(fd);
+    FILE *stream;
     int error = 0;
-    off_t size;
 
-    if (file != NULL && mode[0] == 'a')
-        error = file_release(file, fd);
-    else if (file != NULL && file_size(file, fd, &size) &&
-             syscall(SYS_lseek, fd, 0, SEEK_CUR) < size)
-        error = file_drain(file, fd);
+    if (file != NULL)
+        error = mode[0] == 'a' ? file_release(file, fd) : file_streamed(file, fd);
     if (error != 0) {
         errno = error;
         return NULL;
     }
-    return real_fdopen(fd, mode);
+    stream = real_fdopen(fd, mode);
+    if (stream != NULL)
+        fdtab_stream_comes(fd);
+    return stream;
 }
 
 static FILE *open_again(FILE *(*real)(const char *, const char *, FILE *), const char *path,
@@ -148,7 +146,10 @@ static FILE *open_again(FILE *(*real)(const char *, const char *, FILE *), const
         return NULL;
     }
     before = policy_before(AT_FDCWD, path, flags);
+    fdtab_stream_goes(fd);
     result = real(path, mode, stream);
+    if (result != NULL)
+        fdtab_stream_comes(fileno_unlocked(result));
     if (result != NULL && path != NULL)
         policy_opened(fileno_unlocked(result), flags, before == WAS_FULL ? WAS_FULL : WAS_EMPTY);
     return result;
@@ -168,6 +169,7 @@ EXPORT int fclose(FILE *stream)
 {
     int fd = fileno_unlocked(stream), error, result;
 
+    fdtab_stream_goes(fd);
     if (fdtab_file(fd) == NULL)
         return real_fclose(stream);
     error = before_flush(stream);

@@ -21,6 +21,7 @@ static int fds[FDS] = {-1, -1, -1, -1, -1, -1};
 static struct stream {
     FILE *file;
     uint64_t opened; /* by the call of that number, and not used since */
+    bool reads;
 } streams[STREAMS];
 static char *edge; /* a MiB that may be read, before one that may not */
 static char base[BASE], room[4 * MIB];

@@ -119,14 +119,13 @@ static void do_metadata(void)
 /* --- streams --- */
 
 /*
- * Between reading and writing there must be a seek or a flush; and a seek after the
- * descriptor was used by its number, which it may be by any call but the one before. The
- * shim needs it, too: what stdio writes by itself where a pwrite was captured since the
- * stream was opened would come before that.
+ * Between reading and writing there must be a seek or a flush; and, if the stream has read
+ * ahead, a seek after the descriptor was used by its number, which it may be by any call but
+ * the one before.
  */
 static void turn(struct stream *s)
 {
-    if (number != s->opened + 1)
+    if (s->reads && number != s->opened + 1)
         CALL(fseek(s->file, 0, SEEK_CUR), "fseek(0, 1)");
     s->opened = 0;
 }
@@ -156,6 +155,7 @@ static void do_fopen(void)
             CALL((s->file = fopen(path, mode)) != NULL, "fopen(%s, %s)", path, mode);
     }
     s->opened = number;
+    s->reads = mode[0] == 'r' || mode[1] == '+';
     if (s->file != NULL)
         said(fileno(s->file), 0, "  fileno");
     if (s->file != NULL && pick(2))

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/falloc.h>
+#include <poll.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/statfs.h>
@@ -33,6 +34,7 @@
 #define AHEAD_LEAST (64ull << 10)
 #define AHEAD_MOST (64ull << 20)
 #define AHEAD_PART 64
+#define UNDER_WAY_MS 200
 
 static int try_reserve(int fd, uint64_t start, uint64_t length)
 {
@@ -295,6 +297,20 @@ static bool capture(struct file *file, int fd, const struct iovec *vector, int c
     return true;
 }
 
+/*
+ * Waits for the plain writes that had been decided on before the file engaged. Not for ever:
+ * one may lie below us, under a signal handler that writes, or was left by longjmp.
+ */
+static bool settled(struct file *file)
+{
+    for (unsigned tries = 0; atomic_load(&file->plain) != 0; tries++) {
+        if (tries == UNDER_WAY_MS)
+            return false;
+        poll(NULL, 0, tries != 0);
+    }
+    return true;
+}
+
 /* Engages a candidate if policy says so; with the lock held. False: fail, errno says why. */
 static bool consider(struct file *file, int fd, size_t total)
 {
@@ -330,16 +346,21 @@ static bool consider(struct file *file, int fd, size_t total)
                 file->number = (unsigned)number;
                 file->device = claim.device;
                 file->inode = claim.inode;
-                file->captured = true;
                 atomic_store(&file->state, FILE_ENGAGED);
-                /* By small writes of other threads since it was judged. */
-                file_grown_locked(file, fd);
-                summary_captured_file();
-                policy_announce(writer, path, fd);
                 shim_watch();
-                return true;
+                if (settled(file)) {
+                    /* By small writes of other threads since it was judged. */
+                    file_grown_locked(file, fd);
+                    file->captured = true;
+                    summary_captured_file();
+                    policy_announce(writer, path, fd);
+                    return true;
+                }
+                number = file_release_locked(file);
+                verdict = VERDICT_UNDER_WAY;
+            } else {
+                verdict = policy_verdict(number);
             }
-            verdict = policy_verdict(number);
         }
     }
     /* Not captured, so not in the log: what is must come first. */
@@ -419,13 +440,14 @@ static bool write_uncaptured(const struct file *file, int fd, const struct iovec
 }
 
 bool file_write(struct file *file, int fd, const struct iovec *vector, int count, off_t offset,
-                ssize_t *result)
+                ssize_t *result, bool *begun)
 {
     uint32_t state = atomic_load(&file->state);
     struct guard guard;
     size_t total = 0;
     bool done = false;
 
+    *begun = false;
     if (state == FILE_FREE || count <= 0 || count > IOV_MAX)
         return false;
     for (int i = 0; i < count; i++) {
@@ -435,15 +457,15 @@ bool file_write(struct file *file, int fd, const struct iovec *vector, int count
     }
     if (total > WRITE_MAX)
         total = WRITE_MAX;
-    if (state == FILE_CANDIDATE) {
-        if (total < shim.env.min_write && !shim_live()) {
-            if (file->head_length == 0 && shim_own())
-                note_head(file, vector, count, offset);
-            return false;
-        }
-    }
     if (!shim_own())
         return false;
+    if (state == FILE_CANDIDATE && total < shim.env.min_write && !shim_live()) {
+        if (file->head_length == 0)
+            note_head(file, vector, count, offset);
+        if ((*begun = file_begin_plain(file)))
+            return false;
+        state = atomic_load(&file->state);
+    }
     if (state == FILE_PLAIN)
         return write_uncaptured(file, fd, vector, count, offset, total, result);
 
@@ -474,8 +496,16 @@ bool file_write(struct file *file, int fd, const struct iovec *vector, int count
 unlock:
     if (done && *result < 0)
         guard.error = errno;
+    if (!done)
+        *begun = file_begin_plain(file);
     portus_unlock(&file->lock);
     shim_unguard(&guard);
     /* A long plain write is not made under a lock, nor with signals blocked. */
-    return done || write_uncaptured(file, fd, vector, count, offset, total, result);
+    if (!done && write_uncaptured(file, fd, vector, count, offset, total, result)) {
+        if (*begun)
+            file_written(file);
+        *begun = false;
+        done = true;
+    }
+    return done;
 }

@@ -123,18 +123,33 @@ bool file_same(struct file *file, int fd)
     return false;
 }
 
-/* Takes the lock if fd still belongs to the file, which must be engaged. */
-static bool enter(struct file *file, int fd, struct guard *guard)
+/*
+ * Takes the lock if fd still belongs to the file, which must be engaged; a candidate that
+ * must not become it is plain from then on.
+ */
+static bool enter_as(struct file *file, int fd, struct guard *guard, bool candidate)
 {
-    if (atomic_load(&file->state) != FILE_ENGAGED || !shim_own())
+    uint32_t state = atomic_load(&file->state);
+
+    if ((state != FILE_ENGAGED && !(candidate && state == FILE_CANDIDATE)) || !shim_own())
         return false;
     *guard = shim_guard();
     portus_lock(&file->lock);
-    if (fdtab_file(fd) == file && atomic_load(&file->state) == FILE_ENGAGED && file_same(file, fd))
-        return true;
+    if (fdtab_file(fd) == file) {
+        state = atomic_load(&file->state);
+        if (state == FILE_ENGAGED && file_same(file, fd))
+            return true;
+        if (state == FILE_CANDIDATE && candidate)
+            atomic_store(&file->state, FILE_PLAIN);
+    }
     portus_unlock(&file->lock);
     shim_unguard(guard);
     return false;
+}
+
+static bool enter(struct file *file, int fd, struct guard *guard)
+{
+    return enter_as(file, fd, guard, false);
 }
 
 static void leave(struct file *file, const struct guard *guard)
@@ -160,9 +175,7 @@ int file_release(struct file *file, int fd)
     struct guard guard;
     int error;
 
-    if (atomic_load(&file->state) == FILE_CANDIDATE && shim_own())
-        atomic_store(&file->state, FILE_PLAIN);
-    if (!enter(file, fd, &guard))
+    if (!enter_as(file, fd, &guard, true))
         return 0;
     error = file_release_locked(file);
     leave(file, &guard);
@@ -251,16 +264,6 @@ void file_resized(struct file *file, int fd)
             file->sized = status.stx_size;
     }
     file->reserved_from = file->reserved_to = 0; /* what lay beyond may be gone */
-    leave(file, &guard);
-}
-
-void file_grown(struct file *file, int fd)
-{
-    struct guard guard;
-
-    if (!enter(file, fd, &guard))
-        return;
-    file_grown_locked(file, fd);
     leave(file, &guard);
 }
 
@@ -364,8 +367,18 @@ void files_release(bool closed_too)
 void files_share(void)
 {
     for (unsigned i = 0; i < FILES; i++) {
-        uint32_t candidate = FILE_CANDIDATE;
-        atomic_compare_exchange_strong(&files[i].state, &candidate, FILE_PLAIN);
+        struct file *file = &files[i];
+        struct guard guard;
+
+        if (atomic_load(&file->state) != FILE_CANDIDATE)
+            continue;
+        guard = shim_guard();
+        portus_lock(&file->lock);
+        file_release_locked(file); /* another thread may just have engaged it */
+        if (atomic_load(&file->state) == FILE_CANDIDATE)
+            atomic_store(&file->state, FILE_PLAIN);
+        portus_unlock(&file->lock);
+        shim_unguard(&guard);
     }
 }
 
@@ -383,6 +396,7 @@ void files_forget(void)
 {
     for (unsigned i = 0; i < FILES; i++) {
         memset(&files[i].lock, 0, sizeof(files[i].lock));
+        atomic_store(&files[i].plain, 0);
         if (atomic_load(&files[i].state) != FILE_FREE)
             atomic_store(&files[i].state, FILE_PLAIN);
     }

@@ -27,6 +27,7 @@ enum file_state { FILE_FREE, FILE_CANDIDATE, FILE_ENGAGED, FILE_PLAIN };
 struct file {
     _Atomic uint32_t state;              /* enum file_state */
     _Atomic uint32_t fds;                /* descriptors of the program in fdtab */
+    _Atomic uint32_t plain;              /* writes of a candidate that are under way */
     struct portus_lock lock;             /* of all below; held while a write is captured */
     unsigned number;                     /* engaged: in the control segment */
     uint64_t device, inode;              /* engaged */
@@ -73,10 +74,28 @@ void file_duplicate(int fd, int other);
 /*
  * Writes count vectors at offset (or FILE_CURRENT) by capturing, or plainly in
  * pieces. True: done, *result and errno are write(2)'s. False: the caller makes
- * the plain call.
+ * the plain call; and file_written after it, if *begun.
  */
 bool file_write(struct file *file, int fd, const struct iovec *vector, int count, off_t offset,
-                ssize_t *result);
+                ssize_t *result, bool *begun);
+
+/*
+ * Around a plain write of a candidate, which does not engage meanwhile: what another thread
+ * captures would take the same place. False: it is no candidate any more.
+ */
+static inline bool file_begin_plain(struct file *file)
+{
+    atomic_fetch_add(&file->plain, 1);
+    if (atomic_load(&file->state) == FILE_CANDIDATE)
+        return true;
+    atomic_fetch_sub(&file->plain, 1);
+    return false;
+}
+
+static inline void file_written(struct file *file)
+{
+    atomic_fetch_sub(&file->plain, 1);
+}
 
 /*
  * torch is about to write length bytes at data to the file that this thread wrote
@@ -113,9 +132,6 @@ bool file_size(struct file *file, int fd, off_t *size);
 
 /* After the kernel has changed a drained file's size. */
 void file_resized(struct file *file, int fd);
-
-/* The same after a plain write that began when the file was not captured yet. */
-void file_grown(struct file *file, int fd);
 
 /* Before the program locks a file: no closing of a copy of ours may drop the lock later. */
 void file_before_lock(int fd);

@@ -26,21 +26,17 @@
 
 /* --- writes --- */
 
-/* After a plain write: another thread may have engaged the file while it was under way. */
-static inline ssize_t written(struct file *file, int fd, ssize_t result)
-{
-    if (file != NULL && result > 0 && atomic_load(&file->state) == FILE_ENGAGED)
-        file_grown(file, fd);
-    return result;
-}
-
 #define WRITES(fd, vector, count, offset, call)                                                    \
     do {                                                                                           \
         struct file *file_ = fdtab_file(fd);                                                       \
+        bool begun_ = false;                                                                       \
         ssize_t result_;                                                                           \
-        if (file_ != NULL && file_write(file_, fd, vector, count, offset, &result_))               \
+        if (file_ != NULL && file_write(file_, fd, vector, count, offset, &result_, &begun_))      \
             return result_;                                                                        \
-        return written(file_, fd, call);                                                           \
+        result_ = call;                                                                            \
+        if (begun_)                                                                                \
+            file_written(file_);                                                                   \
+        return result_;                                                                            \
     } while (0)
 
 /* A small write to a file that is nothing to us but a candidate, as most logs are. */
@@ -50,12 +46,24 @@ static inline bool passes(const struct file *file, size_t length)
            file->head_length > 0 && length < shim.env.min_write && !shim_live();
 }
 
-/* Not inlined: most calls then need no stack frame. */
+/* Not inlined, both: most calls then need no stack frame. */
 __attribute__((noinline)) static ssize_t write_watched(int fd, const void *data, size_t length)
 {
     struct iovec vector = {(void *)data, length};
 
     WRITES(fd, &vector, 1, FILE_CURRENT, real_write(fd, data, length));
+}
+
+__attribute__((noinline)) static ssize_t write_small(struct file *file, int fd, const void *data,
+                                                     size_t length)
+{
+    ssize_t result;
+
+    if (!file_begin_plain(file))
+        return write_watched(fd, data, length);
+    result = real_write(fd, data, length);
+    file_written(file);
+    return result;
 }
 
 EXPORT ssize_t write(int fd, const void *data, size_t length)
@@ -65,28 +73,32 @@ EXPORT ssize_t write(int fd, const void *data, size_t length)
     if (file == NULL)
         return real_write(fd, data, length);
     if (passes(file, length))
-        return written(file, fd, real_write(fd, data, length));
+        return write_small(file, fd, data, length);
     return write_watched(fd, data, length);
 }
 
 /* As file_write, of vectors that are the program's: they may lie anywhere, or nowhere. */
 static bool write_vectors(struct file *file, int fd, const struct iovec *vector, int count,
-                          off_t offset, ssize_t *result)
+                          off_t offset, ssize_t *result, bool *begun)
 {
     return count > 0 && count <= IOV_MAX &&
            portus_source_readable(NULL, vector, (size_t)count * sizeof(*vector)) &&
-           file_write(file, fd, vector, count, offset, result);
+           file_write(file, fd, vector, count, offset, result, begun);
 }
 
 #define WRITES_VECTORS(fd, vector, count, offset, call)                                            \
     do {                                                                                           \
         struct file *file_ = fdtab_file(fd);                                                       \
         int saved_ = errno;                                                                        \
+        bool begun_ = false;                                                                       \
         ssize_t result_;                                                                           \
-        if (file_ != NULL && write_vectors(file_, fd, vector, count, offset, &result_))            \
+        if (file_ != NULL && write_vectors(file_, fd, vector, count, offset, &result_, &begun_))   \
             return result_;                                                                        \
         errno = saved_;                                                                            \
-        return written(file_, fd, call);                                                           \
+        result_ = call;                                                                            \
+        if (begun_)                                                                                \
+            file_written(file_);                                                                   \
+        return result_;                                                                            \
     } while (0)
 
 EXPORT ssize_t writev(int fd, const struct iovec *vector, int count)

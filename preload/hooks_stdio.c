@@ -277,13 +277,17 @@ static size_t take(struct file *file, FILE *stream, const void *data, size_t byt
     int fd = fileno_unlocked(stream);
     size_t taken = 0;
     ssize_t written;
+    bool begun;
 
     if (before_flush(stream) != 0 || real_fflush(stream) != 0)
         return 0;
     after_flush(stream);
     while (taken < bytes) {
         struct iovec vector = {(char *)data + taken, bytes - taken};
-        if (!file_write(file, fd, &vector, 1, FILE_CURRENT, &written) || written <= 0)
+        bool done = file_write(file, fd, &vector, 1, FILE_CURRENT, &written, &begun);
+        if (begun)
+            file_written(file); /* stdio's own is not seen */
+        if (!done || written <= 0)
             break;
         taken += (size_t)written;
     }

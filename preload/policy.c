@@ -64,6 +64,7 @@ static const char *const words[VERDICT_COUNT] = {
     [VERDICT_PASSIVE] = "capture is switched off",
     [VERDICT_FULL] = "too many live files",
     [VERDICT_LEASE] = "no lease to be had",
+    [VERDICT_UNDER_WAY] = "another write of it is under way",
 };
 
 const char *policy_words(enum verdict verdict)

@@ -32,6 +32,7 @@ enum verdict {
     VERDICT_PASSIVE,     /* switched off, or ending */
     VERDICT_FULL,        /* no place in the agent's tables */
     VERDICT_LEASE,       /* the file system gives no lease */
+    VERDICT_UNDER_WAY,   /* a plain write of it does not end */
     VERDICT_COUNT
 };
 

@@ -258,7 +258,8 @@ void file_resized(struct file *file, int fd)
         file->sized = status.stx_size;
     if (!enter(file, fd, &guard))
         return;
-    if (identity(fd, &status) == 0) {
+    /* What another thread has written meanwhile counts as well. */
+    if (portus_writer_drain(&shim.writer, file->number) == 0 && identity(fd, &status) == 0) {
         atomic_store(&file_shared(file)->size, status.stx_size);
         if (file->sized != 0)
             file->sized = status.stx_size;

@@ -173,7 +173,8 @@ static void do_fclose(void)
 
 /*
  * Of a large fwrite stdio keeps the end in its buffer, the shim nothing: until the next
- * flush more is in the file than without it. So there is one at once.
+ * flush more is in the file than without it. So there is one at once. And stdio keeps some
+ * of what could not be written at all, as the number was closed: that is not done.
  */
 static void do_stream_write(void)
 {
@@ -182,7 +183,7 @@ static void do_stream_write(void)
     const char *from = source();
     int how = (int)pick(6);
 
-    if (s->file == NULL)
+    if (s->file == NULL || fcntl(fileno(s->file), F_GETFD) < 0)
         return;
     turn(s);
     switch (how) {

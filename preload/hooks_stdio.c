@@ -190,8 +190,14 @@ EXPORT int fclose(FILE *stream)
 /* Streams are not known here: what they hold is written after the log. */
 EXPORT int fcloseall(void)
 {
+    int result;
+
     shim_release_open();
-    return real_fcloseall();
+    result = real_fcloseall();
+    for (int fd = 3; fd < FDTAB_SIZE; fd++)
+        if (fdtab_stream(fd))
+            atomic_store(&fdtab_streams[fd], 0);
+    return result;
 }
 
 EXPORT int fflush(FILE *stream)

@@ -7,6 +7,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
+#include <ftw.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -133,6 +135,27 @@ EXPORT int statx(int at, const char *path, int flags, unsigned mask, struct stat
     }
     return result;
 }
+
+/* --- walks: libc asks for sizes inside, and what is drained needs no correction --- */
+
+#define WALKS(type, name, parameters, arguments)                                                   \
+    EXPORT type name parameters                                                                    \
+    {                                                                                              \
+        if (shim_live())                                                                           \
+            shim_barrier();                                                                        \
+        return real_##name arguments;                                                              \
+    }
+
+WALKS(int, ftw, (const char *path, __ftw_func_t each, int fds), (path, each, fds))
+WALKS(int, ftw64, (const char *path, __ftw64_func_t each, int fds), (path, each, fds))
+WALKS(int, nftw, (const char *path, __nftw_func_t each, int fds, int flags),
+      (path, each, fds, flags))
+WALKS(int, nftw64, (const char *path, __nftw64_func_t each, int fds, int flags),
+      (path, each, fds, flags))
+WALKS(FTSENT *, fts_read, (FTS * walk), (walk))
+WALKS(FTSENT *, fts_children, (FTS * walk, int options), (walk, options))
+WALKS(FTSENT64 *, fts64_read, (FTS64 * walk), (walk))
+WALKS(FTSENT64 *, fts64_children, (FTS64 * walk, int options), (walk, options))
 
 /* --- metadata --- */
 

@@ -11,6 +11,8 @@
 #define PORTUS_PRELOAD_REAL_H
 
 #include <aio.h>
+#include <fts.h>
+#include <ftw.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdint.h>

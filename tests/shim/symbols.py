@@ -13,7 +13,7 @@ from lib import program, trial
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LIBRARIES = {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 # Called by programs of another time or by torch, not by the programs in tests/shim.
-ELSEWHERE = re.compile(r"__[lf]?xstat(at)?(64)?|mz_zip_writer_add_mem_ex_v2|_Exit|\w+64(v2)?|\w+_2")
+ELSEWHERE = re.compile(r"__[lf]?xstat(at)?(64)?|mz_zip_writer_add_mem_ex_v2|_Exit|\w+64(v2)?|fts64_\w+|\w+_2")
 
 
 def run(*argv):

@@ -39,6 +39,7 @@ SHIMTEST := $(patsubst tests/shim/%.c,$(B)/tests/shim/%,$(wildcard tests/shim/*.
             $(patsubst tests/shim/%.cc,$(B)/tests/shim/%,$(wildcard tests/shim/*.cc))
 BENCH    := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/*.c))
 FUZZ     := $(B)/tests/fuzz/calls
+RECORD   := $(B)/tests/kill/record
 MAN      := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 PROGRAMS := $(B)/portus-agent $(B)/portusctl
@@ -91,6 +92,10 @@ $(B)/tests/shim/%: tests/shim/%.cc
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 -O1 -g -Wall -Wextra -Werror -pthread -MMD -MP -o $@ $<
 
+$(B)/tests/kill/%: tests/kill/%.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -MMD -MP -o $@ $<
+
 $(B)/tests/fuzz/%: tests/fuzz/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -Wno-unused-value -pthread -MMD -MP -o $@ $<
@@ -104,7 +109,7 @@ $(B)/man/%: man/%.scd
 	scdoc <$< >$@
 
 man: $(MAN)
-tests: all $(UNIT) $(SHIMTEST) $(FUZZ)
+tests: all $(UNIT) $(SHIMTEST) $(FUZZ) $(RECORD)
 
 check: tests $(MAN)
 	B=$(B) python3 tests/run

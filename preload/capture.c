@@ -342,7 +342,9 @@ static bool consider(struct file *file, int fd, size_t total)
             claim.hurried = habit_hurries(path, claim.inode);
             claim.replaces = file->emptied;
             number = portus_writer_engage(writer, &claim);
-            if (number >= 0) {
+            if (number < 0) {
+                verdict = policy_verdict(number);
+            } else {
                 file->number = (unsigned)number;
                 file->device = claim.device;
                 file->inode = claim.inode;
@@ -354,13 +356,14 @@ static bool consider(struct file *file, int fd, size_t total)
                     file->captured = true;
                     summary_captured_file();
                     policy_announce(writer, path, fd);
-                    return true;
+                } else {
+                    file_release_locked(file);
+                    verdict = VERDICT_UNDER_WAY;
                 }
-                number = file_release_locked(file);
-                verdict = VERDICT_UNDER_WAY;
-            } else {
-                verdict = policy_verdict(number);
             }
+            shim_done();
+            if (verdict == VERDICT_CAPTURE)
+                return true;
         }
     }
     /* Not captured, so not in the log: what is must come first. */

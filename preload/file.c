@@ -96,9 +96,11 @@ int file_release_locked(struct file *file)
 
     if (atomic_load(&file->state) != FILE_ENGAGED)
         return 0;
+    shim_keep();
     error = portus_writer_release(&shim.writer, file->number);
     atomic_store(&file->state, FILE_PLAIN);
     portus_writer_reap(&shim.writer);
+    shim_done();
     return error;
 }
 
@@ -289,7 +291,9 @@ static int close_last(struct file *file, int fd)
         how = PORTUS_CLOSE_CAPTURED;
     if (how == PORTUS_CLOSE_CAPTURED) {
         error = -(int)(atomic_load(&entry->error) & ~PORTUS_ERROR_REPORTED);
+        shim_keep();
         portus_writer_leave(&shim.writer, file->number);
+        shim_done();
     } else {
         error = file_release_locked(file);
         if (error == 0 && how == PORTUS_CLOSE_DURABLE && real_fsync(fd) < 0)

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "client/descriptor.h"
 #include "client/source.h"
 #include "fdtab.h"
 #include "file.h"
@@ -186,22 +187,27 @@ static int raw_close_range(unsigned first, unsigned last, int flags)
 static int close_between(unsigned first, unsigned last, int flags)
 {
     unsigned end = last < FDTAB_SIZE ? last : FDTAB_SIZE - 1, start = first;
+    struct guard guard;
     int result = 0;
 
+    for (unsigned fd = first; fd <= end && !(flags & (int)CLOSE_RANGE_CLOEXEC); fd++)
+        if (fdtab_file((int)fd) != NULL)
+            file_close((int)fd);
+    guard = shim_guard();
+    portus_lock(&portus_descriptors);
     for (unsigned fd = first; fd <= end; fd++) {
-        if (atomic_load_explicit(&fdtab[fd], memory_order_relaxed) == 0)
+        if (!fdtab_ours((int)fd))
             continue;
-        if (!fdtab_ours((int)fd)) {
-            if (!(flags & (int)CLOSE_RANGE_CLOEXEC))
-                file_close((int)fd);
-            continue;
-        }
         if (fd > start)
             result |= raw_close_range(start, fd - 1, flags);
         start = fd + 1;
     }
     if (start <= last)
         result |= raw_close_range(start, last, flags);
+    portus_unlock(&portus_descriptors);
+    if (result < 0)
+        guard.error = errno;
+    shim_unguard(&guard);
     return result;
 }
 
@@ -229,43 +235,75 @@ EXPORT int dup(int fd)
     return other;
 }
 
-/* Before `other` is replaced; false: it is one of ours. */
-static bool make_way(int fd, int other)
+static bool is_open(int fd)
 {
-    if ((unsigned)other >= FDTAB_SIZE || fd == other ||
-        atomic_load_explicit(&fdtab[other], memory_order_relaxed) == 0 || !shim_own())
-        return true;
-    if (fdtab_ours(other)) {
-        errno = EBUSY;
-        return false;
+    int saved = errno;
+    bool is = syscall(SYS_fcntl, fd, F_GETFD, 0) >= 0;
+
+    errno = saved;
+    return is;
+}
+
+/*
+ * The call, where `other` may be a number of ours: it is the program's to have. EBUSY, which
+ * it is while a descriptor is just being opened, only if threads go on saving for long.
+ */
+static int put_under_high(int fd, int other, int flags, int (*call)(int, int, int))
+{
+    for (unsigned tries = 0; tries < 20; tries++) {
+        struct guard guard = shim_guard();
+        bool ours;
+        int result = -1;
+
+        portus_lock(&portus_descriptors);
+        ours = fdtab_ours(other);
+        if (!ours && (result = call(fd, other, flags)) < 0)
+            guard.error = errno;
+        portus_unlock(&portus_descriptors);
+        shim_unguard(&guard);
+        if (!ours)
+            return result;
+        if (!is_open(fd)) {
+            errno = EBADF;
+            return -1;
+        }
+        if (!shim_give_up())
+            break;
     }
-    if (syscall(SYS_fcntl, fd, F_GETFD, 0) >= 0) /* else it fails and closes nothing */
+    errno = EBUSY;
+    return -1;
+}
+
+/* Puts fd under the number `other`, whatever is there. */
+static int put_under(int fd, int other, int flags, int (*call)(int, int, int))
+{
+    int result;
+
+    if ((unsigned)other >= FDTAB_SIZE || fd == other || !shim_own())
+        return call(fd, other, flags);
+    if (fdtab_file(other) != NULL && is_open(fd)) /* else it fails and closes nothing */
         file_close(other);
-    return true;
+    result = other < PORTUS_HIGH_DESCRIPTOR ? call(fd, other, flags)
+                                            : put_under_high(fd, other, flags, call);
+    if (result >= 0 && fdtab_file(fd) != NULL)
+        file_duplicate(fd, other);
+    return result;
+}
+
+static int call_dup2(int fd, int other, int flags)
+{
+    (void)flags;
+    return real_dup2(fd, other);
 }
 
 EXPORT int dup2(int fd, int other)
 {
-    int result;
-
-    if (!make_way(fd, other))
-        return -1;
-    result = real_dup2(fd, other);
-    if (result >= 0 && fd != other && fdtab_file(fd) != NULL && shim_own())
-        file_duplicate(fd, other);
-    return result;
+    return put_under(fd, other, 0, call_dup2);
 }
 
 EXPORT int dup3(int fd, int other, int flags)
 {
-    int result;
-
-    if (!make_way(fd, other))
-        return -1;
-    result = real_dup3(fd, other, flags);
-    if (result >= 0 && fdtab_file(fd) != NULL && shim_own())
-        file_duplicate(fd, other);
-    return result;
+    return put_under(fd, other, flags, real_dup3);
 }
 
 /* Commands that neither read nor change what capturing depends on. */

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "client/barrier.h"
+#include "client/descriptor.h"
 #include "common/log.h"
 #include "fdtab.h"
 #include "file.h"
@@ -28,6 +29,7 @@
 #include "versions.h"
 
 #define WATCHER_MS 200
+#define GIVE_UP_TRIES 20
 #define SETUP_MS 50
 #define EXECUTABLE_NS 5000000000ull
 #define REFUSED_NS 60000000000ull /* then an agent is tried again */
@@ -69,21 +71,6 @@ static void own(int fd, bool is)
         fdtab_disown(fd);
 }
 
-static void own_link(const struct portus_link *link, bool is)
-{
-    own(link->socket, is);
-    own(link->doorbell, is);
-    own(link->keeper, is);
-}
-
-/* All but its copies of descriptions, which it tells of itself. */
-static void own_writer(bool is)
-{
-    own_link(&shim.writer.link, is);
-    own(shim.writer.source.maps, is);
-    own(shim.writer.source.pages, is);
-}
-
 /* --- fork: the child is a process of its own, without our descriptors --- */
 
 static struct guard forking; /* with shim.lock held */
@@ -100,6 +87,7 @@ static void before_fork(void)
     portus_lock(&shim.lock);
     portus_lock(&shim.writer.lock);
     files_lock();
+    portus_lock(&portus_descriptors);
     forking = guard;
     atomic_store(&forked_from, true);
 }
@@ -111,6 +99,7 @@ static void after_fork_parent(void)
     if (!shim_own())
         return;
     atomic_store(&forked_from, false);
+    portus_unlock(&portus_descriptors);
     files_unlock();
     portus_unlock(&shim.writer.lock);
     portus_unlock(&shim.lock);
@@ -121,19 +110,14 @@ static void after_fork_child(void)
 {
     if (!atomic_load(&forked_from)) /* the parent was no process of ours: nothing is locked */
         return;
+    portus_unlock(&portus_descriptors);
     files_unlock();
     memset(&shim.lock, 0, sizeof(shim.lock));
     memset(&shim.writer.lock, 0, sizeof(shim.writer.lock));
-    if (atomic_load(&shim.connected)) {
-        for (unsigned i = 0; i < PORTUS_FILES; i++)
-            own(shim.writer.keep[i], false);
-        own_writer(false);
+    if (atomic_load(&shim.connected))
         portus_writer_close(&shim.writer);
-    }
-    if (atomic_load(&shim.looking)) {
-        own_link(&shim.look, false);
+    if (atomic_load(&shim.looking))
         portus_link_close(&shim.look);
-    }
     atomic_store(&shim.connected, false);
     atomic_store(&shim.looking, false);
     atomic_store(&shim.control, NULL);
@@ -168,6 +152,7 @@ bool shim_on(void)
     shim.pid = getpid();
     for (unsigned i = 0; i < PORTUS_FILES; i++)
         shim.writer.keep[i] = -1;
+    portus_descriptor_told = own;
     portus_env_load(&shim.env);
     portus_log_setup((enum portus_level)shim.env.log_level,
                      shim.env.log_file[0] != '\0' ? shim.env.log_file : NULL, "portus: ");
@@ -217,34 +202,82 @@ bool shim_use(void)
     return false;
 }
 
+void shim_keep(void)
+{
+    atomic_fetch_add(&shim.users, 1);
+}
+
 void shim_done(void)
 {
     atomic_fetch_sub(&shim.users, 1);
 }
 
-/* A writer whose agent is gone has done what was to do: the next save finds a new agent. */
-static void close_gone(void)
+/* Whether somebody needs the writer, or will when the drain is through. */
+static bool needed(void)
 {
-    if (!atomic_load(&shim.connected) || !portus_writer_check(&shim.writer))
-        return;
+    return portus_writer_reap(&shim.writer) > 0 || portus_writer_busy(&shim.writer) ||
+           atomic_load(&shim.watching) != 0;
+}
+
+/* Closes a writer that is not needed, with the lock held. False: it is. */
+static bool close_writer(void)
+{
     if (portus_writer_reap(&shim.writer) > 0 || portus_writer_busy(&shim.writer))
-        return;
+        return false;
     for (unsigned tries = 0; atomic_load(&shim.watching) != 0; tries++) {
         if (tries == WATCHER_MS)
-            return;
+            return false;
         poll(NULL, 0, 1); /* it ends soon: it has nothing left to watch */
     }
     atomic_store(&shim.connected, false);
-    for (unsigned tries = 0; atomic_load(&shim.users) != 0; tries++) {
-        if (tries == WATCHER_MS) {
-            atomic_store(&shim.connected, true);
-            return;
-        }
+    for (unsigned tries = 0; atomic_load(&shim.users) != 0 && tries < WATCHER_MS; tries++)
         poll(NULL, 0, 1);
+    if (atomic_load(&shim.users) != 0 || needed()) { /* one has engaged a file meanwhile */
+        atomic_store(&shim.connected, true);
+        return false;
     }
     atomic_store(&shim.control, NULL);
-    own_writer(false);
     portus_writer_close(&shim.writer);
+    return true;
+}
+
+static void close_look(void)
+{
+    if (!atomic_load(&shim.looking))
+        return;
+    if (!atomic_load(&shim.connected))
+        atomic_store(&shim.control, NULL);
+    atomic_store(&shim.looking, false);
+    portus_link_close(&shim.look);
+}
+
+bool shim_give_up(void)
+{
+    bool gone = false;
+
+    for (unsigned tries = 0; tries < GIVE_UP_TRIES && !gone; tries++) {
+        struct guard guard;
+
+        atomic_store(&shim.unwatched, true);
+        shim_release_all();
+        guard = shim_guard();
+        portus_lock(&shim.lock);
+        if (shim_control() != NULL)
+            portus_futex_advance(&shim_control()->finished); /* the watcher looks */
+        close_look();
+        gone = !atomic_load(&shim.connected) || close_writer();
+        atomic_store(&shim.unwatched, false);
+        portus_unlock(&shim.lock);
+        shim_unguard(&guard);
+    }
+    return gone;
+}
+
+/* A writer whose agent is gone has done what was to do: the next save finds a new agent. */
+static void close_gone(void)
+{
+    if (atomic_load(&shim.connected) && portus_writer_check(&shim.writer))
+        close_writer();
 }
 
 struct portus_writer *shim_writer(const char **why)
@@ -263,23 +296,25 @@ struct portus_writer *shim_writer(const char **why)
     close_gone();
     if (atomic_load(&shim.connected)) {
         *why = "the agent is gone: a new one serves the next save";
-        if (!atomic_load(&shim.writer.gone))
+        if (!atomic_load(&shim.writer.gone)) {
             writer = &shim.writer;
+            shim_keep();
+        }
         goto unlock;
     }
     if (portus_now() < atomic_load(&shim.refused_until)) {
         *why = "there was no agent before";
         goto unlock;
     }
-    error = portus_writer_open(&shim.writer, &options, own, why);
+    error = portus_writer_open(&shim.writer, &options, why);
     if (error != 0) {
         atomic_store(&shim.refused_until, portus_now() + REFUSED_NS);
         goto unlock;
     }
-    own_writer(true);
     atomic_store(&shim.control, shim.writer.link.control);
     atomic_store(&shim.connected, true);
     writer = &shim.writer;
+    shim_keep();
 unlock:
     portus_unlock(&shim.lock);
     return writer;
@@ -293,14 +328,10 @@ static bool look(void)
     if (atomic_load(&shim.looking)) {
         if (!portus_link_dead(&shim.look))
             return true;
-        atomic_store(&shim.control, NULL);
-        atomic_store(&shim.looking, false);
-        own_link(&shim.look, false);
-        portus_link_close(&shim.look);
+        close_look();
     }
     if (portus_link_open(&shim.look, &options, NULL) != 0)
         return false;
-    own_link(&shim.look, true);
     atomic_store(&shim.control, shim.look.control);
     atomic_store(&shim.looking, true);
     return true;

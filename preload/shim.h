@@ -22,12 +22,25 @@ struct shim {
     _Atomic uint64_t refused_until;         /* no agent could be had: not tried at every write */
     struct portus_control *_Atomic control; /* of writer or look; never unmapped */
     _Atomic uint32_t watching;              /* the watcher's thread runs */
+    _Atomic bool unwatched;                 /* it is to end as soon as no file is live */
     _Atomic uint32_t users;                 /* see shim_use */
     pid_t pid;                              /* the process that all this belongs to */
     struct portus_lock lock;                /* of opening and closing the writer */
 };
 
 extern struct shim shim;
+
+/*
+ * Signals that may run a handler are blocked while a lock of ours is held: a
+ * handler that writes would wait for its own thread. errno is kept, too.
+ */
+struct guard {
+    unsigned long mask;
+    int error;
+    int cancel;
+};
+struct guard shim_guard(void);
+void shim_unguard(const struct guard *guard);
 
 /*
  * Whether the shim does anything at all (PORTUS is not off). The first call reads
@@ -41,7 +54,10 @@ bool shim_on(void);
  */
 bool shim_own(void);
 
-/* The writer, connecting to or starting the agent; NULL with a sentence in *why. */
+/*
+ * The writer, connecting to or starting the agent: shim_done must follow. NULL with a
+ * sentence in *why.
+ */
 struct portus_writer *shim_writer(const char **why);
 
 /*
@@ -50,6 +66,9 @@ struct portus_writer *shim_writer(const char **why);
  */
 bool shim_use(void);
 void shim_done(void);
+
+/* The same from when a file still is engaged. */
+void shim_keep(void);
 
 /* The agent's control segment if this process knows one, else NULL. Does not connect. */
 static inline struct portus_control *shim_control(void)
@@ -77,6 +96,13 @@ void shim_clear(void);
  */
 void shim_wait_executable(int at, const char *path, int flags);
 
+/*
+ * Releases all files of this process and gives up all of our descriptors, as the program
+ * wants the number of one: it cannot be moved, for another thread may be using it. The next
+ * file that engages connects again. False: other threads kept them in use.
+ */
+bool shim_give_up(void);
+
 /* Releases all files of this process that are engaged and waits for them. */
 void shim_release_all(void);
 
@@ -91,17 +117,5 @@ void shim_end(void);
 
 /* watcher.c: starts the watcher's thread if it does not run. */
 void shim_watch(void);
-
-/*
- * Signals that may run a handler are blocked while a lock of ours is held: a
- * handler that writes would wait for its own thread. errno is kept, too.
- */
-struct guard {
-    unsigned long mask;
-    int error;
-    int cancel;
-};
-struct guard shim_guard(void);
-void shim_unguard(const struct guard *guard);
 
 #endif

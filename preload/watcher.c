@@ -42,10 +42,16 @@ static void *watch(void *nothing)
             idle_since = 0;
         else if (idle_since == 0)
             idle_since = portus_now();
-        if (live == 0 && (warm || portus_now() - idle_since > LINGER_NS)) {
+        if (live == 0 &&
+            (warm || portus_now() - idle_since > LINGER_NS || atomic_load(&shim.unwatched))) {
             /* One that is engaged from here on starts another thread, or keeps this one. */
+            bool last;
+            shim_keep(); /* it could be closed, now that nobody watches it */
             atomic_store(&shim.watching, 0);
-            if (gone || portus_writer_reap(writer) == 0 || atomic_exchange(&shim.watching, 1) != 0)
+            last =
+                gone || portus_writer_reap(writer) == 0 || atomic_exchange(&shim.watching, 1) != 0;
+            shim_done();
+            if (last)
                 return nothing;
         }
         if (!gone && !warm &&

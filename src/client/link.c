@@ -21,6 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "client/descriptor.h"
 #include "client/spawn.h"
 #include "common/futex.h"
 #include "common/message.h"
@@ -28,21 +29,6 @@
 
 #define PATIENCE_NS 3000000000ull
 #define RESTART_NS 300000000ull
-
-int portus_raise_descriptor(int fd)
-{
-    int high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, PORTUS_HIGH_DESCRIPTOR);
-
-    syscall(SYS_close, fd);
-    return high;
-}
-
-static void close_descriptor(int *fd)
-{
-    if (*fd >= 0)
-        syscall(SYS_close, *fd);
-    *fd = -1;
-}
 
 /* Maps length bytes of fd if the file has at least `least` bytes. */
 static void *map_shared(int fd, uint64_t length, uint64_t least)
@@ -150,13 +136,14 @@ static int greet(struct portus_link *link, const struct portus_link_options *opt
             goto close;
         }
     }
-    link->doorbell = portus_raise_descriptor(fds[1]);
+    link->doorbell = portus_descriptor_raise(fds[1]);
     fds[1] = -1;
     error = link->doorbell < 0 ? -EMFILE : 0;
 
 close:
     for (unsigned i = 0; i < count; i++)
-        close_descriptor(&fds[i]);
+        if (fds[i] >= 0)
+            syscall(SYS_close, fds[i]);
     return error;
 }
 
@@ -199,8 +186,8 @@ int portus_link_open(struct portus_link *out, const struct portus_link_options *
         link.socket = link.doorbell = link.keeper = -1;
         error = connect_once(&address, length, &link.socket, &link.keeper, why);
         if (error == 0) {
-            link.socket = portus_raise_descriptor(link.socket);
-            link.keeper = portus_raise_descriptor(link.keeper);
+            link.socket = portus_descriptor_raise(link.socket);
+            link.keeper = portus_descriptor_raise(link.keeper);
             error = -EMFILE;
             *why = "too few descriptors allowed";
             if (link.socket >= 0 && link.keeper >= 0)
@@ -238,9 +225,9 @@ void portus_link_close(struct portus_link *link)
 {
     if (link->ring != NULL)
         munmap(link->ring, link->ring_map);
-    close_descriptor(&link->socket);
-    close_descriptor(&link->doorbell);
-    close_descriptor(&link->keeper);
+    portus_descriptor_close(&link->socket);
+    portus_descriptor_close(&link->doorbell);
+    portus_descriptor_close(&link->keeper);
     memset(link, 0, sizeof(*link));
     link->socket = link->doorbell = link->keeper = -1;
 }

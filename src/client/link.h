@@ -41,7 +41,7 @@ struct portus_link_options {
  * is no agent (and none was to be started), -EPERM the name belongs to another
  * user, -EPROTO an agent of another version, anything else as the kernel said;
  * when *why is not NULL it is set to a sentence. Waits 4 s at most. All
- * descriptors are close-on-exec and numbered 512 or higher; -EMFILE where the limit
+ * descriptors are close-on-exec and as in descriptor.h; -EMFILE where the limit
  * does not allow that.
  */
 int portus_link_open(struct portus_link *link, const struct portus_link_options *options,
@@ -83,12 +83,5 @@ char portus_process_state(uint32_t pid);
  */
 int portus_link_send(const struct portus_link *link, enum portus_op op, uint32_t value,
                      uint64_t size, int fd);
-
-/*
- * Our descriptors are out of the way of programs that expect small numbers, or have few.
- * Moves fd to a number from there on and closes it; -1: not allowed.
- */
-#define PORTUS_HIGH_DESCRIPTOR 512
-int portus_raise_descriptor(int fd);
 
 #endif

@@ -23,7 +23,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "client/link.h"
+#include "client/descriptor.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -54,7 +54,7 @@ static int open_high(const char *path)
 {
     int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 
-    return fd < 0 ? -1 : portus_raise_descriptor(fd);
+    return fd < 0 ? -1 : portus_descriptor_raise(fd);
 }
 
 void portus_source_open(struct portus_source *source)
@@ -65,11 +65,8 @@ void portus_source_open(struct portus_source *source)
 
 void portus_source_close(struct portus_source *source)
 {
-    if (source->maps >= 0)
-        syscall(SYS_close, source->maps);
-    if (source->pages >= 0)
-        syscall(SYS_close, source->pages);
-    source->maps = source->pages = -1;
+    portus_descriptor_close(&source->maps);
+    portus_descriptor_close(&source->pages);
 }
 
 static bool anonymous(int maps, uintptr_t at, uintptr_t end)

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "client/chunks.h"
+#include "client/descriptor.h"
 #include "client/records.h"
 #include "common/copy.h"
 #include "common/log.h"
@@ -40,12 +41,11 @@ static void clear(struct portus_writer *writer)
 }
 
 int portus_writer_open(struct portus_writer *writer, const struct portus_link_options *options,
-                       void (*kept)(int fd, bool is), const char **why)
+                       const char **why)
 {
     int error;
 
     clear(writer);
-    writer->kept = kept;
     error = portus_chunks_open(&writer->chunks);
     if (error != 0) {
         *why = "out of memory";
@@ -69,8 +69,7 @@ int portus_writer_open(struct portus_writer *writer, const struct portus_link_op
 void portus_writer_close(struct portus_writer *writer)
 {
     for (unsigned i = 0; i < PORTUS_FILES; i++)
-        if (writer->keep[i] >= 0)
-            syscall(SYS_close, writer->keep[i]);
+        portus_descriptor_close(&writer->keep[i]);
     portus_source_close(&writer->source);
     portus_link_close(&writer->link);
     portus_chunks_close(&writer->chunks);
@@ -180,9 +179,9 @@ int portus_writer_engage(struct portus_writer *writer, const struct portus_claim
             goto drop;
     }
     /* Not before: closing a copy drops the POSIX locks that other descriptors hold. */
-    keep = (int)syscall(SYS_fcntl, claim->fd, F_DUPFD_CLOEXEC, PORTUS_HIGH_DESCRIPTOR);
+    keep = portus_descriptor_copy(claim->fd);
     if (keep < 0) {
-        error = -errno;
+        error = keep;
         goto drop;
     }
     atomic_store(&file->last, writer->head << 1);
@@ -209,8 +208,6 @@ int portus_writer_engage(struct portus_writer *writer, const struct portus_claim
         goto lease;
     portus_lock(&writer->lock);
     writer->keep[number] = keep;
-    if (writer->kept != NULL)
-        writer->kept(keep, true);
     writer->used[number] = true;
     portus_unlock(&writer->lock);
     portus_link_wake(&writer->link);
@@ -218,7 +215,7 @@ int portus_writer_engage(struct portus_writer *writer, const struct portus_claim
 
 lease:
     atomic_fetch_sub(&writer->link.control->live, 1);
-    syscall(SYS_close, keep);
+    portus_descriptor_close(&keep);
 drop:
     if (!claim->leaseless)
         drop_lease(claim->fd); /* its owner and signal also where there is none */
@@ -349,10 +346,7 @@ unsigned portus_writer_reap(struct portus_writer *writer)
             uint32_t error = atomic_load(&file_at(writer, i)->error);
             if (error != 0 && !(error & PORTUS_ERROR_REPORTED))
                 atomic_store(&writer->lost, error);
-            if (writer->kept != NULL)
-                writer->kept(writer->keep[i], false);
-            syscall(SYS_close, writer->keep[i]);
-            writer->keep[i] = -1;
+            portus_descriptor_close(&writer->keep[i]);
             if (!atomic_load(&writer->gone))
                 free_place(writer, i);
         }

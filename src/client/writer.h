@@ -45,17 +45,16 @@ struct portus_writer {
     struct portus_lock lock;
     struct portus_chunks chunks;
     struct portus_source source;
-    uint64_t head;                 /* records reserved */
-    uint64_t burst;                /* bytes since the log was empty */
-    _Atomic uint32_t gone;         /* taken over, or the agent has let us go */
-    uint32_t serial;               /* of our session */
-    uint32_t opened;               /* counts the writers that this process has had */
-    _Atomic uint64_t warmed;       /* bytes of the ring that are in our page tables */
-    uint32_t restarts;             /* of the worker, as far as acted upon */
-    void (*kept)(int fd, bool is); /* see portus_writer_open */
-    _Atomic uint32_t lost;         /* errno of a file that was given back before anybody was told */
-    int keep[PORTUS_FILES];        /* our own copy of each engaged description, or -1 */
-    bool used[PORTUS_FILES];       /* the caller still goes by this number */
+    uint64_t head;           /* records reserved */
+    uint64_t burst;          /* bytes since the log was empty */
+    _Atomic uint32_t gone;   /* taken over, or the agent has let us go */
+    uint32_t serial;         /* of our session */
+    uint32_t opened;         /* counts the writers that this process has had */
+    _Atomic uint64_t warmed; /* bytes of the ring that are in our page tables */
+    uint32_t restarts;       /* of the worker, as far as acted upon */
+    _Atomic uint32_t lost;   /* errno of a file that was given back before anybody was told */
+    int keep[PORTUS_FILES];  /* our own copy of each engaged description, or -1 */
+    bool used[PORTUS_FILES]; /* the caller still goes by this number */
 };
 
 /* A file to be engaged. Numbers as in struct portus_file. */
@@ -68,12 +67,11 @@ struct portus_claim {
 };
 
 /*
- * Connects (starting the agent if options say so). kept, if not NULL, is told of each
- * copy of a description that is made (true) and that is about to be closed (false). 0
- * or a negative errno, with a sentence in *why.
+ * Connects (starting the agent if options say so). 0 or a negative errno, with a sentence
+ * in *why.
  */
 int portus_writer_open(struct portus_writer *writer, const struct portus_link_options *options,
-                       void (*kept)(int fd, bool is), const char **why);
+                       const char **why);
 
 /* Closes all. No thread may be inside. Nothing of what is shared with the agent changes. */
 void portus_writer_close(struct portus_writer *writer);

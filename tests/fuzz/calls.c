@@ -11,6 +11,7 @@
  * without changing the others: tests/fuzz/fuzz.
  */
 #include "descriptors.h"
+#include "others.h"
 #include "streams.h"
 #include <aio.h>
 #include <spawn.h>
@@ -161,6 +162,7 @@ static void do_fork(void)
         pid = fork();
         if (pid == 0) {
             depth++;
+            forget_lodgers();
             calls(before * 1000 + 1, count, "");
             end();
         }
@@ -173,6 +175,7 @@ static void do_fork(void)
 /* Most programs return from main, but these ways are there as well. */
 static void end(void)
 {
+    dismiss_all();
     state = seed + 77 + (uint64_t)depth * number;
     switch (pick(7)) {
     case 0:
@@ -194,12 +197,14 @@ static struct {
     void (*make)(void);
     unsigned often;
 } kinds[] = {
-    {do_open, 10},       {do_create, 8}, {do_close, 5},   {do_dup, 4},          {do_flags, 2},
-    {do_close_range, 1}, {do_write, 22}, {do_vectors, 8}, {do_odd, 2},          {do_read, 6},
-    {do_seek, 6},        {do_resize, 6}, {do_sync, 3},    {do_copy, 4},         {do_map, 5},
-    {do_threads, 2},     {do_names, 9},  {do_stat, 9},    {do_metadata, 4},     {do_fopen, 6},
-    {do_fclose, 2},      {do_stream, 5}, {do_fork, 2},    {do_stream_write, 9}, {do_stream_read, 4},
-    {do_spawn, 2},       {do_rare, 6},
+    {do_open, 10},       {do_create, 8},      {do_close, 5},    {do_dup, 4},
+    {do_flags, 2},       {do_close_range, 1}, {do_write, 22},   {do_vectors, 8},
+    {do_odd, 2},         {do_read, 6},        {do_seek, 6},     {do_resize, 6},
+    {do_sync, 3},        {do_copy, 4},        {do_map, 5},      {do_threads, 2},
+    {do_names, 9},       {do_stat, 9},        {do_metadata, 4}, {do_fopen, 6},
+    {do_fclose, 2},      {do_stream, 5},      {do_fork, 2},     {do_stream_write, 9},
+    {do_stream_read, 4}, {do_spawn, 2},       {do_rare, 6},     {do_neighbour, 6},
+    {do_lodger, 3},      {do_visits, 1},      {do_look, 2},
 };
 
 static bool listed(const char *list, uint64_t wanted)
@@ -246,6 +251,9 @@ int main(int argc, char **argv)
     edge = mmap(NULL, 4 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     check(edge != MAP_FAILED && mprotect(edge, MIB, PROT_READ | PROT_WRITE) == 0);
     memcpy(edge, base, MIB);
+    if (strcmp(argv[2], "next door") == 0)
+        live_next_door(atoi(argv[3]));
+    get_a_neighbour(argv[0], argv[1]);
     /* Each seed has its own mixture: of what rarely comes together some has it all the time. */
     state = seed;
     fds_used = 1 + pick(FDS);

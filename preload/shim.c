@@ -33,6 +33,8 @@
 #define SETUP_MS 50
 #define EXECUTABLE_NS 5000000000ull
 #define REFUSED_NS 60000000000ull /* then an agent is tried again */
+#define SILENT_NS 100000000ull    /* of looking for one that does not answer: not too often */
+#define SILENT_PART 20
 #define GLIBC_SIGNALS (3ul << 31) /* 32 and 33: cancellation, setuid of all threads */
 
 struct shim shim;
@@ -323,15 +325,23 @@ unlock:
 /* Looks whether the job has an agent, for a process that never engaged a file. */
 static bool look(void)
 {
+    static uint64_t not_before;
     struct portus_link_options options = {.role = PORTUS_ROLE_LOOK, .job = shim.env.job};
+    uint64_t began = portus_now(), waited;
 
     if (atomic_load(&shim.looking)) {
         if (!portus_link_dead(&shim.look))
             return true;
         close_look();
     }
-    if (portus_link_open(&shim.look, &options, NULL) != 0)
+    if (began < not_before)
         return false;
+    if (portus_link_open(&shim.look, &options, NULL) != 0) {
+        waited = portus_now() - began;
+        if (waited > SILENT_NS)
+            not_before = portus_now() + SILENT_PART * waited;
+        return false;
+    }
     atomic_store(&shim.control, shim.look.control);
     atomic_store(&shim.looking, true);
     return true;

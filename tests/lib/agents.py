@@ -5,6 +5,7 @@ Each test has a PORTUS_JOB of its own and therefore an agent of its own, so that
 nothing here ever touches an agent that a test did not start.
 """
 import os
+import re
 import signal
 import time
 
@@ -65,6 +66,16 @@ def held(job, directory):
         except OSError:
             pass
     return sorted(set(found))
+
+
+def address(job):
+    """The address that this job's agent listens at, or None."""
+    inodes = {re.sub(r"\D", "", os.readlink(f"/proc/{pid}/fd/{fd}"))
+              for pid in pids(job) for fd in os.listdir(f"/proc/{pid}/fd")}
+    with open("/proc/net/unix", encoding="utf-8") as f:
+        lines = [line.split() for line in f]
+    found = [w[7] for w in lines if len(w) > 7 and w[6] in inodes and w[7].startswith("@portus/")]
+    return "\0" + found[0][1:] if found else None
 
 
 def kill(job, number=signal.SIGKILL):

@@ -5,7 +5,6 @@
 # lives, saves go on.
 # run: script timeout=90
 import os
-import re
 import socket
 import struct
 import subprocess
@@ -19,17 +18,6 @@ save = [trial.test_program("write")]
 
 def message(op, value=0, size=0, magic=MAGIC, version=1, length=32, flags=0, error=0):
     return struct.pack("<IHHIIQIi", magic, version, op, length, value, size, flags, error)
-
-
-def address():
-    with open("/proc/net/unix", encoding="utf-8") as f:
-        names = re.findall(r"@(portus/\S+)", f.read())
-    inodes = {os.readlink(f"/proc/{p}/fd/{n}") for p in agents.pids(trial.JOB) for n in os.listdir(f"/proc/{p}/fd")}
-    with open("/proc/net/unix", encoding="utf-8") as f:
-        ours = [line.split()[-1] for line in f if any(f"socket:[{line.split()[6]}]" == i for i in inodes if len(line.split()) > 7)]
-    found = [n[1:] for n in ours if n[1:] in names]
-    trial.expect(found, "the agent listens nowhere")
-    return "\0" + found[0]
 
 
 def knock(where, *packets, fds=()):
@@ -60,7 +48,8 @@ os.write(fd, bytes(4 << 20)); print("x", flush=True); sys.stdin.read(1); os.writ
 """], d := trial.fresh(), program.environment(trial.JOB, "all"), stdin=subprocess.PIPE)
 trial.until_line(holder, "x")
 keeper, worker = trial.an_agent()
-where = address()
+where = agents.address(trial.JOB)
+trial.expect(where, "the agent listens nowhere")
 before = descriptors()
 files = [os.open("/dev/null", os.O_RDWR), os.open("/etc/passwd", os.O_RDONLY), os.open(d, os.O_RDONLY)]
 for packets in ([b""], [b"x"], [b"GET / HTTP/1.0\r\n\r\n"], [bytes(32)], [b"\xff" * 4096], [message(HELLO, 1, magic=7)],

@@ -172,16 +172,34 @@ int file_drain(struct file *file, int fd)
     return -error;
 }
 
+int file_before_unlogged(struct file *file, int fd)
+{
+    if (atomic_load(&file->state) == FILE_CANDIDATE && shim_live())
+        return -shim_barrier();
+    return file_drain(file, fd);
+}
+
+int files_before_unlogged(void)
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < FILES && !any && shim_live(); i++)
+        any = atomic_load(&files[i].state) == FILE_CANDIDATE;
+    return any ? -shim_barrier() : 0;
+}
+
 int file_release(struct file *file, int fd)
 {
     struct guard guard;
-    int error;
+    int error = 0;
 
+    if (atomic_load(&file->state) == FILE_CANDIDATE && shim_own())
+        error = file_before_unlogged(file, fd);
     if (!enter_as(file, fd, &guard, true))
-        return 0;
-    error = file_release_locked(file);
+        return error;
+    error = -file_release_locked(file);
     leave(file, &guard);
-    return -error;
+    return error;
 }
 
 void file_of_stream(struct file *file)

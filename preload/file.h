@@ -109,7 +109,13 @@ void file_ahead_end(void);
 /* Waits until what was captured of the file is in it. 0, or an errno to fail with. */
 int file_drain(struct file *file, int fd);
 
-/* The same, and the file is plain from then on. 0, or an errno to fail with. */
+/*
+ * Before libc or the kernel changes the file without the log: what is in the log comes
+ * first, that of other files where this one is not captured yet. 0, or an errno to fail with.
+ */
+int file_before_unlogged(struct file *file, int fd);
+
+/* The same as file_drain, and the file is plain from then on. 0, or an errno to fail with. */
 int file_release(struct file *file, int fd);
 
 /* The file is written by stdio as well, which does so unseen: it is not trimmed meanwhile. */
@@ -141,6 +147,7 @@ int file_close(int fd);
 
 /* All files of this process */
 void files_release(bool closed_too); /* waits; closed_too: also what is closed and live */
+int files_before_unlogged(void);     /* file_before_unlogged, where it is not known which */
 void files_share(void);              /* no candidate becomes engaged any more */
 void files_lock(void);               /* around fork */
 void files_unlock(void);

@@ -288,7 +288,7 @@ static int resize(int (*real)(int, off_t), int fd, off_t length)
     struct file *file = fdtab_file(fd);
     int result;
 
-    AFTER(drain, fd);
+    AFTER(file_before_unlogged, fd);
     result = real(fd, length);
     if (file != NULL && result == 0)
         file_resized(file, fd);
@@ -321,7 +321,7 @@ static int allocate(int (*real)(int, int, off_t, off_t), int fd, int mode, off_t
     if (mode == FALLOC_FL_KEEP_SIZE)
         AFTER(file_reserved_by_program, fd);
     else if (mode == 0)
-        AFTER(drain, fd);
+        AFTER(file_before_unlogged, fd);
     else
         AFTER(file_release, fd);
     result = real(fd, mode, offset, length);
@@ -348,7 +348,7 @@ static int allocate_posix(int (*real)(int, off_t, off_t), int fd, off_t offset, 
 
     if (file == NULL)
         return real(fd, offset, length);
-    error = drain(file, fd);
+    error = file_before_unlogged(file, fd);
     if (error == 0)
         error = real(fd, offset, length);
     if (error == 0)

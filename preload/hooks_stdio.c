@@ -92,10 +92,10 @@ static struct file *engaged(FILE *stream, int *fd)
  */
 static int before_flush(FILE *stream)
 {
-    int fd;
-    struct file *file = engaged(stream, &fd);
+    int fd = fileno_unlocked(stream);
+    struct file *file = fdtab_file(fd);
 
-    return file != NULL && __fpending(stream) > 0 ? file_drain(file, fd) : 0;
+    return file != NULL && __fpending(stream) > 0 ? file_before_unlogged(file, fd) : 0;
 }
 
 /* After it may have: the size has changed behind the log. */
@@ -208,17 +208,21 @@ EXPORT int fflush(FILE *stream)
     if (stream == NULL) {
         /* All streams: those with something to write are not known here. */
         shim_release_open();
-        return real_fflush(stream);
+        error = files_before_unlogged();
+    } else if (file == NULL) {
+        error = before_flush(stream);
+    } else {
+        if (__fpending(stream) == 0 && !__freadable(stream))
+            return real_fflush(stream);
+        error = file_drain(file, fd);
     }
-    if (file == NULL || (__fpending(stream) == 0 && !__freadable(stream)))
-        return real_fflush(stream);
-    error = file_drain(file, fd);
     if (error != 0) {
         errno = error;
         return EOF;
     }
     result = real_fflush(stream);
-    after_flush(stream);
+    if (file != NULL)
+        after_flush(stream);
     return result;
 }
 
@@ -227,15 +231,15 @@ static int move(int (*real)(FILE *, off_t, int), FILE *stream, off_t offset, int
     int fd, error = 0, result;
     struct file *file = engaged(stream, &fd);
 
-    if (file == NULL)
-        return real(stream, offset, whence);
-    error = file_drain(file, fd); /* what stdio writes or reads there is not seen */
+    /* What stdio writes or reads there is not seen. */
+    error = file != NULL ? file_drain(file, fd) : before_flush(stream);
     if (error != 0) {
         errno = error;
         return -1;
     }
     result = real(stream, offset, whence);
-    after_flush(stream);
+    if (file != NULL)
+        after_flush(stream);
     return result;
 }
 
@@ -269,6 +273,8 @@ EXPORT void rewind(FILE *stream)
                                                                                                    \
         if (file != NULL)                                                                          \
             file_drain(file, fd);                                                                  \
+        else                                                                                       \
+            before_flush(stream);                                                                  \
         return real_##name(stream, position);                                                      \
     }
 SETPOS(fsetpos, fpos_t)
@@ -322,12 +328,12 @@ static size_t put(size_t (*real)(const void *, size_t, size_t, FILE *), const vo
             funlockfile(stream);
         return taken / size;
     }
-    if (atomic_load(&file->state) != FILE_ENGAGED)
+    if (atomic_load(&file->state) != FILE_ENGAGED && !shim_live())
         return real(data, size, count, stream);
     /* A small one stays in stdio's buffer, or makes stdio write. */
     if (__fpending(stream) + bytes < __fbufsize(stream))
         return real(data, size, count, stream);
-    if (file_drain(file, fd) != 0)
+    if (file_before_unlogged(file, fd) != 0)
         return 0;
     result = real(data, size, count, stream);
     after_flush(stream);
@@ -359,7 +365,7 @@ EXPORT size_t fread(void *data, size_t size, size_t count, FILE *stream)
 static bool before_text(int fd)
 {
     struct file *file = fdtab_file(fd);
-    int error = file != NULL ? file_drain(file, fd) : 0;
+    int error = file != NULL ? file_before_unlogged(file, fd) : 0;
 
     if (error != 0)
         errno = error;

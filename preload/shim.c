@@ -287,7 +287,8 @@ struct portus_writer *shim_writer(const char **why)
     struct portus_link_options options = {.role = PORTUS_ROLE_CLIENT,
                                           .job = shim.env.job,
                                           .ring_size = shim.env.ring_size,
-                                          .agent = agent_path()};
+                                          .agent = agent_path(),
+                                          .ends_stopped = true};
     struct portus_writer *writer = NULL;
     int error;
 
@@ -326,7 +327,8 @@ unlock:
 static bool look(void)
 {
     static uint64_t not_before;
-    struct portus_link_options options = {.role = PORTUS_ROLE_LOOK, .job = shim.env.job};
+    struct portus_link_options options = {
+        .role = PORTUS_ROLE_LOOK, .job = shim.env.job, .ends_stopped = true};
     uint64_t began = portus_now(), waited;
 
     if (atomic_load(&shim.looking)) {

@@ -196,6 +196,8 @@ int portus_link_open(struct portus_link *out, const struct portus_link_options *
                 break;
             if (link.keeper >= 0 && ended(link.keeper))
                 error = -ECONNRESET; /* whatever it looked like */
+            else if (error == -EAGAIN && options->ends_stopped && portus_link_end_stopped(&link))
+                error = -ECONNRESET;
             portus_link_close(&link);
         }
         /* An agent that is just ending resets the connection: the next one takes its name. */

@@ -34,6 +34,7 @@ struct portus_link_options {
     const char *job;    /* PORTUS_JOB, or "" : the cgroup */
     uint64_t ring_size; /* largest ring, bytes; 0: the agent's choice */
     const char *agent;  /* path of portus-agent, to start one if there is none; NULL: do not */
+    bool ends_stopped;  /* kill an agent that does not answer because it is stopped */
 };
 
 /*
@@ -73,6 +74,9 @@ struct portus_patience {
  * that is stopped or does not move, so that its clients take over.
  */
 void portus_link_prod(const struct portus_link *link, struct portus_patience *patience);
+
+/* The same before it has let us in. Whether it was stopped, and is killed. */
+bool portus_link_end_stopped(const struct portus_link *link);
 
 /* The state letter of a process (proc(5) stat), or 0 if it is not known. */
 char portus_process_state(uint32_t pid);

@@ -11,7 +11,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -42,10 +44,50 @@ char portus_process_state(uint32_t pid)
     return end != NULL && end[1] == ' ' ? end[2] : 0;
 }
 
+static bool is_stopped(char state)
+{
+    return state == 'T' || state == 't';
+}
+
 static void kill_agent(const struct portus_link *link, const char *reason)
 {
     log_warn("the agent %s: it is killed, its clients write the rest themselves", reason);
     syscall(SYS_pidfd_send_signal, link->keeper, SIGKILL, NULL, 0);
+}
+
+/* The worker's process id is not known yet: it is the keeper's only child. */
+static uint32_t child_of(uint32_t keeper)
+{
+    char path[48], text[16];
+    long length;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%u/task/%u/children", keeper, keeper);
+    fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return 0;
+    length = syscall(SYS_read, fd, text, sizeof(text) - 1);
+    syscall(SYS_close, fd);
+    text[length > 0 ? length : 0] = '\0';
+    return (uint32_t)strtoul(text, NULL, 10);
+}
+
+bool portus_link_end_stopped(const struct portus_link *link)
+{
+    struct ucred peer;
+    socklen_t size = sizeof(peer);
+    uint32_t keeper, worker;
+    bool is;
+
+    if (getsockopt(link->socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+        return false;
+    keeper = (uint32_t)peer.pid;
+    worker = child_of(keeper);
+    is = is_stopped(portus_process_state(keeper)) ||
+         (worker != 0 && is_stopped(portus_process_state(worker)));
+    if (is)
+        kill_agent(link, "is stopped");
+    return is;
 }
 
 void portus_link_prod(const struct portus_link *link, struct portus_patience *patience)
@@ -60,7 +102,7 @@ void portus_link_prod(const struct portus_link *link, struct portus_patience *pa
         patience->beat = beat;
     } else if (now - patience->since > SUSPECT_NS) {
         state = portus_process_state(atomic_load(&link->control->worker));
-        if (state == 'T' || state == 't')
+        if (is_stopped(state))
             kill_agent(link, "is stopped");
         else if (now - patience->since > GIVE_UP_NS && state != 'D')
             kill_agent(link, "does not answer");

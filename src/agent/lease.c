@@ -35,11 +35,11 @@ int agent_file_engage(struct agent *agent, unsigned session, uint32_t number, ui
         goto refuse;
     file = &agent->control->file[number];
     if (atomic_load(&file->owner) != session + 1) {
-        close(fd); /* sent again, and late: its number has been given back */
+        close(fd); /* late: its number has been given back */
         return 0;
     }
     if (state->file[number] != 0) {
-        /* Sent again after a worker was killed, and the first one had arrived after all. */
+        /* Noted by a worker that was killed before it had dropped the message. */
         close(fd);
         return state->owner[number] == session + 1 ? 0 : -EPROTO;
     }
@@ -47,7 +47,7 @@ int agent_file_engage(struct agent *agent, unsigned session, uint32_t number, ui
         fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || status.st_ino != inode)
         goto refuse;
     if (file->inode != inode) {
-        close(fd); /* sent again, and late: its number is another file's by now */
+        close(fd); /* late: its number is another file's by now */
         return 0;
     }
     state->owner[number] = session + 1;

@@ -145,12 +145,17 @@ static int hear(struct agent *agent, struct agent_peer *peer)
     struct portus_message message;
     int fds[PORTUS_MESSAGE_FDS];
     unsigned count = 0;
-    int error = portus_message_receive(peer->socket, &message, fds, &count, 0);
+    int error = portus_message_peek(peer->socket, &message, fds, &count);
 
     if (error != 0)
         return error;
-    if (message.op == PORTUS_OP_ENGAGE && count == 1 && peer->session != 0)
-        return agent_file_engage(agent, peer->session - 1, message.value, message.size, fds[0]);
+    if (message.op == PORTUS_OP_ENGAGE && count == 1 && peer->session != 0) {
+        /* Taken out once it is noted: if we are killed before, the next worker finds it. */
+        error = agent_file_engage(agent, peer->session - 1, message.value, message.size, fds[0]);
+        portus_message_drop(peer->socket);
+        return error;
+    }
+    portus_message_drop(peer->socket);
     close_fds(fds, count);
     if (count != 0)
         return -EPROTO;

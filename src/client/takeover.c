@@ -27,23 +27,6 @@
 #define PAUSE_MS 50
 #define LEAVING_MS 200
 
-/* Restarted workers may have lost the message that brought a description: send them again. */
-static void engage_again(struct portus_writer *writer)
-{
-    uint32_t restarts = atomic_load(&writer->link.control->restarts);
-
-    if (restarts == writer->restarts)
-        return;
-    portus_lock(&writer->lock);
-    writer->restarts = restarts;
-    for (unsigned i = 0; i < PORTUS_FILES; i++)
-        if (writer->keep[i] >= 0 &&
-            atomic_load(&writer->link.control->file[i].state) == PORTUS_FILE_CLAIMED)
-            portus_link_send(&writer->link, PORTUS_OP_ENGAGE, i,
-                             writer->link.control->file[i].inode, writer->keep[i]);
-    portus_unlock(&writer->lock);
-}
-
 void portus_writer_pause(struct portus_writer *writer, struct portus_patience *patience)
 {
     struct portus_control *control = writer->link.control;
@@ -53,7 +36,6 @@ void portus_writer_pause(struct portus_writer *writer, struct portus_patience *p
     if (portus_writer_check(writer))
         return;
     portus_link_prod(&writer->link, patience);
-    engage_again(writer);
     atomic_fetch_add(&control->progress_waiters, 1);
     if (atomic_load(&writer->session->tail) == tail)
         portus_futex_wait(&control->progress, progress, PAUSE_MS);

@@ -62,7 +62,6 @@ int portus_writer_open(struct portus_writer *writer, const struct portus_link_op
     writer->serial = atomic_load(&writer->session->serial);
     writer->record = (struct portus_record *)writer->link.ring;
     writer->data = writer->link.ring + PORTUS_RING_DATA;
-    writer->restarts = atomic_load(&writer->link.control->restarts);
     return 0;
 }
 

@@ -51,7 +51,6 @@ struct portus_writer {
     uint32_t serial;         /* of our session */
     uint32_t opened;         /* counts the writers that this process has had */
     _Atomic uint64_t warmed; /* bytes of the ring that are in our page tables */
-    uint32_t restarts;       /* of the worker, as far as acted upon */
     _Atomic uint32_t lost;   /* errno of a file that was given back before anybody was told */
     int keep[PORTUS_FILES];  /* our own copy of each engaged description, or -1 */
     bool used[PORTUS_FILES]; /* the caller still goes by this number */

@@ -56,8 +56,7 @@ int portus_message_send(int socket, const struct portus_message *message, const 
     return sent < 0 ? -errno : 0;
 }
 
-int portus_message_receive(int socket, struct portus_message *message, int *fds, unsigned *count,
-                           int milliseconds)
+static int receive(int socket, struct portus_message *message, int *fds, unsigned *count, int flags)
 {
     struct iovec bytes = {message, sizeof(*message)};
     union control control;
@@ -65,16 +64,13 @@ int portus_message_receive(int socket, struct portus_message *message, int *fds,
                             .msg_iovlen = 1,
                             .msg_control = &control,
                             .msg_controllen = sizeof(control)};
-    struct pollfd event = {.fd = socket, .events = POLLIN};
     int received[ROOM];
     unsigned number = 0;
     ssize_t length;
     int error = 0;
 
-    if (milliseconds > 0 && poll(&event, 1, milliseconds) == 0)
-        return -EAGAIN;
     do
-        length = recvmsg(socket, &packet, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+        length = recvmsg(socket, &packet, flags | MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     while (length < 0 && errno == EINTR);
     if (length < 0)
         return -errno;
@@ -102,4 +98,26 @@ int portus_message_receive(int socket, struct portus_message *message, int *fds,
     memcpy(fds, received, sizeof(int) * number);
     *count = number;
     return 0;
+}
+
+int portus_message_receive(int socket, struct portus_message *message, int *fds, unsigned *count,
+                           int milliseconds)
+{
+    struct pollfd event = {.fd = socket, .events = POLLIN};
+
+    if (milliseconds > 0 && poll(&event, 1, milliseconds) == 0)
+        return -EAGAIN;
+    return receive(socket, message, fds, count, 0);
+}
+
+int portus_message_peek(int socket, struct portus_message *message, int *fds, unsigned *count)
+{
+    return receive(socket, message, fds, count, MSG_PEEK);
+}
+
+void portus_message_drop(int socket)
+{
+    char byte;
+
+    recv(socket, &byte, sizeof(byte), MSG_DONTWAIT);
 }

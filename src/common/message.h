@@ -29,4 +29,11 @@ int portus_message_send(int socket, const struct portus_message *message, const 
 int portus_message_receive(int socket, struct portus_message *message, int *fds, unsigned *count,
                            int milliseconds);
 
+/*
+ * The same without waiting, and the message stays: until it is dropped the next call, in
+ * whichever process, finds it again, with descriptors of its own.
+ */
+int portus_message_peek(int socket, struct portus_message *message, int *fds, unsigned *count);
+void portus_message_drop(int socket);
+
 #endif

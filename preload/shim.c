@@ -30,6 +30,7 @@
 
 #define WATCHER_MS 200
 #define GIVE_UP_TRIES 20
+#define LEAVING_MS 200
 #define SETUP_MS 50
 #define EXECUTABLE_NS 5000000000ull
 #define REFUSED_NS 60000000000ull /* then an agent is tried again */
@@ -278,8 +279,14 @@ bool shim_give_up(void)
 /* A writer whose agent is gone has done what was to do: the next save finds a new agent. */
 static void close_gone(void)
 {
-    if (atomic_load(&shim.connected) && portus_writer_check(&shim.writer))
-        close_writer();
+    if (!atomic_load(&shim.connected))
+        return;
+    for (unsigned tries = 0; !portus_writer_check(&shim.writer); tries++) {
+        if (tries == LEAVING_MS || !portus_link_leaving(&shim.writer.link))
+            return;
+        poll(NULL, 0, 1); /* else this save would have neither agent */
+    }
+    close_writer();
 }
 
 struct portus_writer *shim_writer(const char **why)

@@ -244,6 +244,11 @@ bool portus_link_dead(const struct portus_link *link)
     return ready > 0 && (event.revents & (POLLHUP | POLLERR | POLLNVAL));
 }
 
+bool portus_link_leaving(const struct portus_link *link)
+{
+    return ended(link->keeper);
+}
+
 void portus_link_ring(const struct portus_link *link)
 {
     uint64_t one = 1;

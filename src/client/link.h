@@ -57,6 +57,9 @@ void portus_link_close(struct portus_link *link);
 /* Whether keeper and worker are gone: no write of theirs can be under way any more. */
 bool portus_link_dead(const struct portus_link *link);
 
+/* Whether the keeper is gone: the worker goes with it. */
+bool portus_link_leaving(const struct portus_link *link);
+
 /* Wakes the worker if it sleeps: call it after making something ready for it. */
 void portus_link_wake(const struct portus_link *link);
 

@@ -68,7 +68,7 @@ static int connect_once(const struct sockaddr_un *address, socklen_t length, int
     *keeper = (int)syscall(SYS_pidfd_open, peer.pid, 0);
     if (*keeper < 0) {
         *why = "no pidfd of the agent";
-        error = -errno;
+        error = errno == ESRCH ? -ECONNRESET : -errno; /* dead, and its worker is just leaving */
         goto close;
     }
     *out = fd;

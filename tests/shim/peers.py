@@ -84,3 +84,16 @@ holder.stdin.write(b"x")
 out = program.finish(holder, 30)
 trial.expect(out.status == 0 and os.path.getsize(d + "/held.ckpt") == 8 << 20, "the save in between: " + out.how(), out)
 trial.compared(save, "a save afterwards", captures=1)
+
+# A name whose owner is gone while another process, which shares its socket, is just leaving.
+LEAVING = """
+import os, socket, sys, time
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind(sys.argv[1]); s.listen(9)
+if os.fork(): os._exit(0)
+os.close(1); time.sleep(0.5)
+"""
+agents.kill(trial.JOB)
+trial.expect(agents.until(lambda: not agents.pids(trial.JOB), 10), "the agent lives on")
+gone = subprocess.run([sys.executable, "-c", LEAVING.replace("sys.argv[1]", repr(where))], check=True, stdout=subprocess.PIPE)
+trial.compared(save, "a save while an agent is leaving", captures=1)

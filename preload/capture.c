@@ -86,14 +86,14 @@ static int reserve(struct file *file, int fd, uint64_t offset, uint64_t length)
         file->reserved_from = start;
         file->reserved_to = start;
     }
+    /* Said before: we may be killed at it. And after a failure part of it may be reserved. */
+    if (!file->exact && start + step > atomic_load(&entry->reserved_end))
+        atomic_store(&entry->reserved_end, start + step);
     error = try_reserve(fd, start, step);
     if (error != 0 && step > end - start) {
         step = end - start;
         error = try_reserve(fd, start, step);
     }
-    /* Also after a failure: part of it may be reserved, and is trimmed at the end. */
-    if (!file->exact && start + step > atomic_load(&entry->reserved_end))
-        atomic_store(&entry->reserved_end, start + step);
     if (error != 0)
         return error;
     file->reserved_to = start + step;

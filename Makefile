@@ -3,6 +3,7 @@
 #   make            the shim, the agent, portusctl: into build/
 #   make check      all tests              (scripts/check installs what they need first)
 #   make check-sanitize   the agent and unit tests under ASan, UBSan, TSan
+#   make check-errors     a save with each of its system calls failing in turn
 #   make fuzz       random programs plainly and with the shim, without an end (F='--seconds 60')
 #   make bench      the measured table     (ratios of one run)
 #   make install    DESTDIR= PREFIX=/usr/local
@@ -40,6 +41,7 @@ SHIMTEST := $(patsubst tests/shim/%.c,$(B)/tests/shim/%,$(wildcard tests/shim/*.
 BENCH    := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/*.c))
 FUZZ     := $(B)/tests/fuzz/calls
 RECORD   := $(B)/tests/kill/record
+FAULTS   := $(B)/tests/faults/inject $(B)/tests/faults/saves
 MAN      := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 PROGRAMS := $(B)/portus-agent $(B)/portusctl
@@ -47,7 +49,7 @@ ifeq ($(SANITIZE),)
 PROGRAMS += $(B)/libportus_shim.so
 endif
 
-.PHONY: all man tests check check-sanitize check-unit fuzz bench install dist clean format tidy
+.PHONY: all man tests check check-sanitize check-unit check-errors fuzz bench install dist clean format tidy
 .DELETE_ON_ERROR:
 all: $(PROGRAMS) $(B)/portus-run
 
@@ -100,6 +102,10 @@ $(B)/tests/fuzz/%: tests/fuzz/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -Wno-unused-value -pthread -MMD -MP -o $@ $<
 
+$(B)/tests/faults/%: tests/faults/%.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -Wno-unused-parameter -MMD -MP -o $@ $<
+
 $(B)/tests/bench/%: tests/bench/%.c $(COMMON)
 	@mkdir -p $(@D)
 	$(CC) $(BASE) $(CFLAGS) $(LDFLAGS) -o $@ $< $(filter %.o,$^)
@@ -109,7 +115,7 @@ $(B)/man/%: man/%.scd
 	scdoc <$< >$@
 
 man: $(MAN)
-tests: all $(UNIT) $(SHIMTEST) $(FUZZ) $(RECORD)
+tests: all $(UNIT) $(SHIMTEST) $(FUZZ) $(RECORD) $(FAULTS)
 
 check: tests $(MAN)
 	B=$(B) python3 tests/run
@@ -123,6 +129,9 @@ check-unit: $(UNIT)
 
 fuzz: all $(FUZZ)
 	B=$(B) tests/fuzz/fuzz $(F)
+
+check-errors: all $(FAULTS)
+	B=$(B) python3 tests/faults/faults $(F)
 
 bench: all $(BENCH)
 	B=$(B) python3 tests/bench/bench.py

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * inject.c -- runs a program and all that it starts, and makes one system call fail
+ *
+ *     inject LOG SECONDS FAULT PROGRAM [ARGUMENT...]
+ *
+ * FAULT is `none`, or ROLE:STEP:CALL:RAW:N:ERRNO, with a `+` behind it if every such call
+ * from the Nth on fails. What is counted, and the words of LOG:
+ *
+ *     calls ROLE STEP CALL RAW COUNT    how often it was made
+ *     hit ROLE STEP CALL ARGUMENTS      the first that failed, at which step of the program
+ *     agent PID                         a process of an agent that was there at the end
+ *     late                              no end within SECONDS: all were killed
+ *     status N                          the program's, as of wait(2)
+ *
+ * ROLE: p the program's first thread, t its others, c its children, s what starts an agent,
+ * k its keeper, w its worker. STEP counts the program's prctl(MARK, step) (only of p; else
+ * -1). RAW: 1 for calls of p that come from where its marks come from, libc's syscall().
+ *
+ * A failing call is not made, but for close, which closes the descriptor even so.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MARK 0x504f5254
+#define END 1000 /* the step at which the program says its results, which must come through */
+#define TASKS 256
+#define COUNTS 4096
+#define OPTIONS                                                                                    \
+    (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |      \
+     PTRACE_O_TRACEEXEC)
+
+static const struct {
+    int number;
+    const char *name;
+} calls[] = {
+#define CALL(name)                                                                                 \
+    {                                                                                              \
+        SYS_##name, #name                                                                          \
+    }
+    /* clang-format off */
+    CALL(accept4), CALL(access), CALL(bind), CALL(brk), CALL(chdir), CALL(clone), CALL(clone3),
+    CALL(close), CALL(close_range), CALL(connect), CALL(dup2), CALL(eventfd2), CALL(execve),
+    CALL(fallocate), CALL(fchmod), CALL(fcntl), CALL(fstat), CALL(fstatfs), CALL(fsync),
+    CALL(ftruncate), CALL(futex), CALL(getcwd), CALL(getdents64), CALL(getrandom), CALL(getsockopt),
+    CALL(ioctl), CALL(listen), CALL(lseek), CALL(madvise), CALL(memfd_create), CALL(mkdir),
+    CALL(mmap), CALL(mprotect), CALL(munmap), CALL(newfstatat), CALL(openat), CALL(pidfd_open),
+    CALL(poll), CALL(prctl), CALL(pread64), CALL(prlimit64), CALL(process_vm_readv), CALL(pwrite64),
+    CALL(pwritev), CALL(pwritev2), CALL(read), CALL(readlink), CALL(recvmsg), CALL(rename),
+    CALL(rmdir), CALL(rt_sigaction), CALL(rt_sigprocmask), CALL(rt_sigtimedwait),
+    CALL(sched_setaffinity), CALL(sendmsg), CALL(set_robust_list), CALL(setsid), CALL(socket),
+    CALL(statx), CALL(sync_file_range), CALL(unlink), CALL(wait4), CALL(write), CALL(writev),
+    /* clang-format on */
+};
+
+struct task {
+    pid_t pid; /* 0: free */
+    char role; /* 0: stopped at its birth, until its parent tells whose child it is */
+    bool inside, failing;
+};
+
+struct point {
+    char role;
+    int step, number, raw;
+    unsigned count;
+};
+
+static struct task tasks[TASKS];
+static struct point counts[COUNTS], fault;
+static unsigned counted;
+static int fault_error, step = -1;
+static bool always, hit;
+static unsigned long marks_at;
+static FILE *out;
+static volatile sig_atomic_t late;
+
+static void on_alarm(int number)
+{
+    late = 1;
+}
+
+static const char *name_of(int number)
+{
+    static char text[16];
+
+    for (unsigned i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+        if (calls[i].number == number)
+            return calls[i].name;
+    snprintf(text, sizeof(text), "%d", number);
+    return text;
+}
+
+static struct task *find(pid_t pid)
+{
+    struct task *free = NULL;
+
+    for (unsigned i = 0; i < TASKS; i++) {
+        if (tasks[i].pid == pid)
+            return &tasks[i];
+        if (tasks[i].pid == 0 && free == NULL)
+            free = &tasks[i];
+    }
+    if (free == NULL)
+        exit(2);
+    *free = (struct task){.pid = pid};
+    return free;
+}
+
+/* Counts the call that a task enters; whether it is to fail. */
+static bool enters(struct task *task, const struct __ptrace_syscall_info *info)
+{
+    struct point now = {.role = task->role, .step = -1, .number = (int)info->entry.nr};
+    unsigned i;
+
+    if (task->role == 'p') {
+        if (now.number == SYS_prctl && info->entry.args[0] == MARK) {
+            step = (int)info->entry.args[1];
+            marks_at = info->instruction_pointer;
+        }
+        if (marks_at == 0)
+            return false; /* the loader's, before the program is there */
+        now.step = step;
+        now.raw = info->instruction_pointer == marks_at;
+    }
+    if (now.number == SYS_futex && (info->entry.args[1] & 0x7f) % 9 != 0)
+        return false; /* only those that wait can fail */
+    for (i = 0; i < counted; i++)
+        if (counts[i].role == now.role && counts[i].step == now.step &&
+            counts[i].number == now.number && counts[i].raw == now.raw)
+            break;
+    if (i == counted) {
+        if (counted == COUNTS)
+            exit(2);
+        counts[counted++] = now;
+    }
+    counts[i].count++;
+    if (now.step == END && now.number == SYS_write && !now.raw)
+        return false;
+    if (now.role != fault.role || now.number != fault.number || now.raw != fault.raw)
+        return false;
+    if (now.step == fault.step && counts[i].count == fault.count)
+        return true;
+    return always && (hit || (now.step == fault.step && counts[i].count > fault.count));
+}
+
+static void note_hit(const struct task *task, const struct __ptrace_syscall_info *info)
+{
+    char link[64], path[256];
+    ssize_t length;
+
+    snprintf(link, sizeof(link), "/proc/%d/fd/%d", task->pid, (int)info->entry.args[0]);
+    length = readlink(link, path, sizeof(path) - 1);
+    path[length < 0 ? 0 : length] = '\0';
+    fprintf(out, "hit %c %d %s(%#llx, %#llx, %#llx, %#llx) %s\n", task->role, step,
+            name_of((int)info->entry.nr), (unsigned long long)info->entry.args[0],
+            (unsigned long long)info->entry.args[1], (unsigned long long)info->entry.args[2],
+            (unsigned long long)info->entry.args[3], path);
+    hit = true;
+}
+
+static void at_call(struct task *task)
+{
+    struct __ptrace_syscall_info info;
+    struct user_regs_struct registers;
+
+    if (ptrace(PTRACE_GET_SYSCALL_INFO, task->pid, sizeof(info), &info) <= 0)
+        return;
+    task->inside = info.op == PTRACE_SYSCALL_INFO_ENTRY;
+    if (task->inside) {
+        task->failing = enters(task, &info);
+        if (!task->failing)
+            return;
+        if (!hit)
+            note_hit(task, &info);
+        if (info.entry.nr == SYS_close || ptrace(PTRACE_GETREGS, task->pid, 0, &registers) < 0)
+            return;
+        registers.orig_rax = ~0ull;
+        ptrace(PTRACE_SETREGS, task->pid, 0, &registers);
+    } else if (task->failing) {
+        task->failing = false;
+        if (ptrace(PTRACE_GETREGS, task->pid, 0, &registers) < 0)
+            return;
+        registers.rax = (unsigned long long)-fault_error;
+        ptrace(PTRACE_SETREGS, task->pid, 0, &registers);
+    }
+}
+
+/* The role of a new task, by its parent's and the way that it was made. */
+static char born(char parent, int event)
+{
+    if (parent == 'k' || parent == 'w')
+        return 'w';
+    if (event == PTRACE_EVENT_VFORK)
+        return 's';
+    return event == PTRACE_EVENT_CLONE ? 't' : 'c';
+}
+
+static void stopped(pid_t pid, int status)
+{
+    struct task *task = find(pid), *child;
+    int signal = WSTOPSIG(status), event = status >> 16;
+    unsigned long message;
+
+    if (signal == (SIGTRAP | 0x80)) {
+        at_call(task);
+        signal = 0;
+    } else if (event == PTRACE_EVENT_STOP) {
+        if (task->role == 0)
+            return;
+        if (signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU) {
+            ptrace(PTRACE_LISTEN, pid, 0, 0);
+            return;
+        }
+        signal = 0;
+    } else if (event != 0) {
+        if (event == PTRACE_EVENT_EXEC) {
+            task->role = task->role == 's' ? 'k' : task->role;
+        } else if (ptrace(PTRACE_GETEVENTMSG, pid, 0, &message) == 0) {
+            child = find((pid_t)message);
+            child->role = born(task->role, event);
+            ptrace(PTRACE_SYSCALL, child->pid, 0, 0); /* fails if it has not stopped yet */
+        }
+        signal = 0;
+    }
+    ptrace(PTRACE_SYSCALL, pid, 0, signal);
+}
+
+static void parse(char *text)
+{
+    char name[32];
+
+    if (strcmp(text, "none") == 0)
+        return;
+    if (sscanf(text, "%c:%d:%31[^:]:%d:%u:%d", &fault.role, &fault.step, name, &fault.raw,
+               &fault.count, &fault_error) != 6)
+        exit(2);
+    always = text[strlen(text) - 1] == '+';
+    fault.number = -1;
+    for (unsigned i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+        if (strcmp(calls[i].name, name) == 0)
+            fault.number = calls[i].number;
+}
+
+int main(int argc, char **argv)
+{
+    struct sigaction action = {.sa_handler = on_alarm};
+    int status, result = -1;
+    pid_t program, pid;
+
+    if (argc < 5 || (out = fopen(argv[1], "we")) == NULL)
+        return 2;
+    parse(argv[3]);
+    program = fork();
+    if (program == 0) {
+        raise(SIGSTOP);
+        execv(argv[4], argv + 4);
+        _exit(127);
+    }
+    waitpid(program, &status, WUNTRACED);
+    find(program)->role = 'p';
+    if (ptrace(PTRACE_SEIZE, program, 0, OPTIONS) < 0)
+        return 2;
+    kill(program, SIGCONT);
+    sigaction(SIGALRM, &action, NULL);
+    alarm((unsigned)atoi(argv[2]));
+    while (result == -1) {
+        pid = waitpid(-1, &status, __WALL);
+        if (late) {
+            for (unsigned i = 0; i < TASKS; i++)
+                if (tasks[i].pid != 0)
+                    kill(tasks[i].pid, SIGKILL);
+            fprintf(out, "late\n");
+            break;
+        }
+        if (pid > 0 && WIFSTOPPED(status)) {
+            stopped(pid, status);
+        } else if (pid > 0) {
+            find(pid)->pid = 0;
+            if (pid == program)
+                result = status;
+        }
+    }
+    for (unsigned i = 0; i < counted; i++)
+        fprintf(out, "calls %c %d %s %d %u\n", counts[i].role, counts[i].step,
+                name_of(counts[i].number), counts[i].raw, counts[i].count);
+    for (unsigned i = 0; i < TASKS; i++)
+        if (tasks[i].pid != 0 && (tasks[i].role == 'k' || tasks[i].role == 'w'))
+            fprintf(out, "agent %d\n", tasks[i].pid);
+    fprintf(out, "status %d\n", result);
+    return fclose(out) == 0 ? 0 : 2; /* what is still traced goes on by itself */
+}

@@ -181,6 +181,8 @@ static void listen_to(struct agent *agent, struct agent_peer *peer)
         error = hear(agent, peer);
     if (error == 0 || error == -EAGAIN)
         return;
+    if (error != -ECONNRESET && error != -EPROTO && error != -EMSGSIZE)
+        agent_quit(agent, strerror(-error));
     if (error != -ECONNRESET)
         agent_error(agent, "process %u broke the protocol (%s): it is not heard any more",
                     peer->pid, strerror(-error));
@@ -214,6 +216,7 @@ bool agent_peers_turn(struct agent *agent, int milliseconds)
     static uint32_t who[AGENT_PEERS + 3];
     struct agent_state *state = agent->state;
     unsigned count = 3;
+    int ready;
 
     events[0] = (struct pollfd){.fd = state->listener, .events = POLLIN};
     events[1] = (struct pollfd){.fd = state->doorbell, .events = POLLIN};
@@ -223,7 +226,10 @@ bool agent_peers_turn(struct agent *agent, int milliseconds)
             who[count] = i;
             events[count++] = (struct pollfd){.fd = state->peer[i].socket, .events = POLLIN};
         }
-    if (poll(events, count, milliseconds) <= 0)
+    ready = poll(events, count, milliseconds);
+    if (ready < 0 && errno != EINTR)
+        agent_quit(agent, strerror(errno));
+    if (ready <= 0)
         return false;
     if (events[1].revents)
         empty(state->doorbell);

@@ -73,6 +73,12 @@ int agent_work(struct agent_state *state, struct portus_control *control);
 void agent_error(struct agent *agent, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/*
+ * Ends the agent, as something that it needs cannot be had: its connections hang up, and
+ * its clients write the rest themselves. Better than to go on without hearing them.
+ */
+void agent_quit(struct agent *agent, const char *what) __attribute__((noreturn));
+
 /* Wakes clients that wait for a tail or a file's state. */
 void agent_progress(struct agent *agent);
 

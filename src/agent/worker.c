@@ -37,6 +37,12 @@ void agent_error(struct agent *agent, const char *format, ...)
     atomic_fetch_add(&agent->control->errors, 1);
 }
 
+void agent_quit(struct agent *agent, const char *what)
+{
+    agent_error(agent, "%s: the agent ends, its clients write the rest themselves", what);
+    _exit(1); /* and so the keeper */
+}
+
 void agent_progress(struct agent *agent)
 {
     if (atomic_load(&agent->control->progress_waiters) != 0)
@@ -81,8 +87,7 @@ static void resume(struct agent *agent)
 {
     for (unsigned i = 0; i < PORTUS_SESSIONS; i++)
         if (agent->state->session[i].ring != 0 && agent_ring_map(agent, i) != 0)
-            agent_error(agent, "session %u: its ring cannot be mapped again: %s", i,
-                        strerror(errno));
+            agent_quit(agent, "a ring cannot be mapped again");
     /* The last worker may have been killed between doing a thing and saying so. */
     for (unsigned i = 0; i < PORTUS_SESSIONS; i++)
         if (agent->state->session[i].ring != 0)

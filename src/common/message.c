@@ -82,8 +82,10 @@ static int receive(int socket, struct portus_message *message, int *fds, unsigne
             number = ROOM;
         memcpy(received, CMSG_DATA(c), sizeof(int) * number);
     }
-    if ((packet.msg_flags & MSG_CTRUNC) || number > PORTUS_MESSAGE_FDS)
+    if (number > PORTUS_MESSAGE_FDS)
         error = -EMSGSIZE;
+    else if (packet.msg_flags & MSG_CTRUNC) /* there was room for all, but no number */
+        error = -EMFILE;
     else if (length == 0)
         error = -ECONNRESET;
     else if (length != sizeof(*message) || (packet.msg_flags & MSG_TRUNC) ||

@@ -23,8 +23,8 @@ int portus_message_send(int socket, const struct portus_message *message, const 
  * Receives one message; waits that many milliseconds (0: not at all) for it.
  * Received descriptors are close-on-exec and the caller's: *count of them in fds.
  * Returns 0; -EAGAIN none came; -ECONNRESET the peer hung up; -EPROTO what came
- * is not a message of this version (its descriptors are closed); -EMSGSIZE
- * descriptors were lost on the way.
+ * is not a message of this version (its descriptors are closed); -EMSGSIZE too
+ * many descriptors came with it; -EMFILE this process has no room for them.
  */
 int portus_message_receive(int socket, struct portus_message *message, int *fds, unsigned *count,
                            int milliseconds);

@@ -351,10 +351,11 @@ int policy_open(int at, const char *path, int flags)
     if (!shim_live())
         return 0;
     directories(at, path, directory);
-    if (beside_live(directory)) {
+    if (directory[0] == 0 || beside_live(directory)) {
         /* What a new or empty file gets is captured in its place; only its creation is early. */
         bool exists = syscall(SYS_statx, at, path, 0, STATX_SIZE, &status) == 0;
-        bool kept = portus_env_match(shim.env.match, path) && (!exists || status.stx_size == 0) &&
+        bool empty = exists ? status.stx_size == 0 : errno == ENOENT;
+        bool kept = portus_env_match(shim.env.match, path) && empty && directory[0] != 0 &&
                     !(flags & (O_APPEND | O_DIRECT));
         if (!kept && !(exists && !(flags & O_TRUNC)))
             error = -shim_barrier();

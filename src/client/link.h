@@ -81,7 +81,10 @@ void portus_link_prod(const struct portus_link *link, struct portus_patience *pa
 /* The same before it has let us in. Whether it was stopped, and is killed. */
 bool portus_link_end_stopped(const struct portus_link *link);
 
-/* The state letter of a process (proc(5) stat), or 0 if it is not known. */
+/*
+ * The state letter of a process (proc(5) stat), 0 if there is no such process or no /proc,
+ * '?' if that cannot be seen now.
+ */
 char portus_process_state(uint32_t pid);
 
 /*

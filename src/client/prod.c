@@ -8,6 +8,7 @@
  * write old bytes over new ones when it is continued: it is killed, by its keeper,
  * and its clients write the rest themselves.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@
 #define SUSPECT_NS 2000000000ull  /* no sign of life: look at the worker's state */
 #define GIVE_UP_NS 30000000000ull /* no sign of life, and not waiting for a disk */
 
-/* The state letter of a process (proc(5) stat), or 0. */
+/* The state letter of a process (proc(5) stat), 0 if there is none, '?' if that cannot be seen. */
 char portus_process_state(uint32_t pid)
 {
     char path[32], text[512], *end;
@@ -33,12 +34,13 @@ char portus_process_state(uint32_t pid)
 
     snprintf(path, sizeof(path), "/proc/%u/stat", pid);
     fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0)
+    if (fd < 0 && errno == ENOENT)
         return 0;
-    length = syscall(SYS_read, fd, text, sizeof(text) - 1);
-    syscall(SYS_close, fd);
-    if (length <= 0)
-        return 0;
+    length = fd < 0 ? -1 : syscall(SYS_read, fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        syscall(SYS_close, fd);
+    if (length <= 0) /* too many descriptors, say */
+        return syscall(SYS_kill, pid, 0) < 0 && errno == ESRCH ? 0 : '?';
     text[length] = '\0';
     end = strrchr(text, ')'); /* the name before may hold anything */
     return end != NULL && end[1] == ' ' ? end[2] : 0;

@@ -86,6 +86,13 @@ static struct file *engaged(FILE *stream, int *fd)
     return file != NULL && atomic_load(&file->state) == FILE_ENGAGED ? file : NULL;
 }
 
+/* As stdio does when a write of its own fails. */
+static void fail(FILE *stream, int error)
+{
+    stream->_flags |= _IO_ERR_SEEN;
+    errno = error;
+}
+
 /*
  * Before stdio may write by itself: what it writes must not come before what is in
  * the log. 0, or the errno of an earlier write.
@@ -137,7 +144,7 @@ static FILE *open_again(FILE *(*real)(const char *, const char *, FILE *), const
 
     if (file != NULL)
         file_release(file, fd);
-    file_close(fd);
+    file_replace(fd); /* stdio would not say an error of the old file either */
     if (shim_live())
         live_before_open(AT_FDCWD, path);
     error = path != NULL ? policy_open(AT_FDCWD, path, flags) : 0;
@@ -209,7 +216,12 @@ EXPORT int fflush(FILE *stream)
         /* All streams: those with something to write are not known here. */
         shim_release_open();
         error = files_before_unlogged();
-    } else if (file == NULL) {
+        result = real_fflush(NULL);
+        if (error != 0)
+            errno = error;
+        return error != 0 ? EOF : result;
+    }
+    if (file == NULL) {
         error = before_flush(stream);
     } else {
         if (__fpending(stream) == 0 && !__freadable(stream))
@@ -217,7 +229,7 @@ EXPORT int fflush(FILE *stream)
         error = file_drain(file, fd);
     }
     if (error != 0) {
-        errno = error;
+        fail(stream, error);
         return EOF;
     }
     result = real_fflush(stream);
@@ -268,30 +280,34 @@ EXPORT void rewind(FILE *stream)
 #define SETPOS(name, type)                                                                         \
     EXPORT int name(FILE *stream, const type *position)                                            \
     {                                                                                              \
-        int fd;                                                                                    \
+        int fd, error;                                                                             \
         struct file *file = engaged(stream, &fd);                                                  \
                                                                                                    \
-        if (file != NULL)                                                                          \
-            file_drain(file, fd);                                                                  \
-        else                                                                                       \
-            before_flush(stream);                                                                  \
+        error = file != NULL ? file_drain(file, fd) : before_flush(stream);                        \
+        if (error != 0) {                                                                          \
+            errno = error;                                                                         \
+            return -1;                                                                             \
+        }                                                                                          \
         return real_##name(stream, position);                                                      \
     }
 SETPOS(fsetpos, fpos_t)
 SETPOS(fsetpos64, fpos64_t)
 
 /*
- * Captures a large fwrite, as far as it can be; stdio does the rest, and its errors.
- * Returns the bytes taken.
+ * Captures a large fwrite, as far as it can be. Returns the bytes taken; *rest: stdio is to
+ * do the rest. Not after an error: what its buffer held, or what was written before, is lost.
  */
-static size_t take(struct file *file, FILE *stream, const void *data, size_t bytes)
+static size_t take(struct file *file, FILE *stream, const void *data, size_t bytes, bool *rest)
 {
-    int fd = fileno_unlocked(stream);
+    int fd = fileno_unlocked(stream), error = before_flush(stream);
     size_t taken = 0;
     ssize_t written;
     bool begun;
 
-    if (before_flush(stream) != 0 || real_fflush(stream) != 0)
+    *rest = false;
+    if (error != 0)
+        fail(stream, error);
+    if (error != 0 || real_fflush(stream) != 0)
         return 0;
     after_flush(stream);
     while (taken < bytes) {
@@ -299,8 +315,14 @@ static size_t take(struct file *file, FILE *stream, const void *data, size_t byt
         bool done = file_write(file, fd, &vector, 1, FILE_CURRENT, &written, &begun);
         if (begun)
             file_written(file); /* stdio's own is not seen */
-        if (!done || written <= 0)
+        if (!done || written == 0) {
+            *rest = true;
             break;
+        }
+        if (written < 0) {
+            fail(stream, errno);
+            break;
+        }
         taken += (size_t)written;
     }
     /* Where the descriptor is now stdio asks the kernel: since the flush it does not know. */
@@ -315,14 +337,16 @@ static size_t put(size_t (*real)(const void *, size_t, size_t, FILE *), const vo
     int fd = fileno_unlocked(stream);
     struct file *file = fdtab_file(fd);
     size_t bytes, taken, result;
+    bool rest;
+    int error;
 
     if (file == NULL || size == 0 || count == 0 || __builtin_mul_overflow(size, count, &bytes))
         return real(data, size, count, stream);
     if (bytes >= shim.env.min_write && bytes >= BUFSIZ && __fwritable(stream) && shim_own()) {
         if (locked)
             flockfile(stream);
-        taken = take(file, stream, data, bytes);
-        if (taken < bytes)
+        taken = take(file, stream, data, bytes, &rest);
+        if (rest)
             taken += real((const char *)data + taken, 1, bytes - taken, stream);
         if (locked)
             funlockfile(stream);
@@ -333,8 +357,11 @@ static size_t put(size_t (*real)(const void *, size_t, size_t, FILE *), const vo
     /* A small one stays in stdio's buffer, or makes stdio write. */
     if (__fpending(stream) + bytes < __fbufsize(stream))
         return real(data, size, count, stream);
-    if (file_before_unlogged(file, fd) != 0)
+    error = file_before_unlogged(file, fd);
+    if (error != 0) {
+        fail(stream, error);
         return 0;
+    }
     result = real(data, size, count, stream);
     after_flush(stream);
     return result;
@@ -352,11 +379,13 @@ EXPORT size_t fwrite_unlocked(const void *data, size_t size, size_t count, FILE 
 
 EXPORT size_t fread(void *data, size_t size, size_t count, FILE *stream)
 {
-    int fd;
+    int fd, error;
     struct file *file = engaged(stream, &fd);
 
-    if (file != NULL && file_drain(file, fd) != 0)
+    if (file != NULL && (error = file_drain(file, fd)) != 0) {
+        fail(stream, error);
         return 0;
+    }
     return real_fread(data, size, count, stream);
 }
 

@@ -261,7 +261,13 @@ static bool capture(struct file *file, int fd, const struct iovec *vector, int c
     }
     if (offset < 0 || total > (uint64_t)(INT64_MAX - offset) - PORTUS_CHUNK ||
         reserve(file, fd, (uint64_t)offset, total) != 0) {
-        file_release_locked(file); /* then the kernel says what is wrong, at the right byte */
+        error = file_release_locked(file);
+        if (error != 0) {
+            errno = -error;
+            *result = -1;
+            return true;
+        }
+        /* Then the kernel says what is wrong, at the right byte. */
         *result = write_plain(fd, vector, count, 0, total, offset, current);
         return true;
     }
@@ -449,6 +455,7 @@ bool file_write(struct file *file, int fd, const struct iovec *vector, int count
     struct guard guard;
     size_t total = 0;
     bool done = false;
+    int error;
 
     *begun = false;
     if (state == FILE_FREE || count <= 0 || count > IOV_MAX)
@@ -462,6 +469,11 @@ bool file_write(struct file *file, int fd, const struct iovec *vector, int count
         total = WRITE_MAX;
     if (!shim_own())
         return false;
+    if (file->untold && (error = file_error(file, true)) != 0) {
+        errno = error;
+        *result = -1;
+        return true;
+    }
     if (state == FILE_CANDIDATE && total < shim.env.min_write && !shim_live()) {
         if (file->head_length == 0)
             note_head(file, vector, count, offset);

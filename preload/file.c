@@ -46,7 +46,7 @@ void file_candidate(int fd, bool created, bool emptied)
     if ((unsigned)fd >= FDTAB_SIZE || !shim_own() || atomic_load(&shim.ending))
         return;
     guard = shim_guard();
-    file_close(fd); /* a descriptor that was closed behind our back */
+    file_replace(fd); /* a descriptor that was closed behind our back */
     portus_lock(&table);
     for (unsigned i = 0; i < FILES; i++) {
         struct file *file = &files[i];
@@ -58,7 +58,8 @@ void file_candidate(int fd, bool created, bool emptied)
         file->emptied = emptied;
         file->captured = false;
         file->sampled = file->counted = file->exact = false;
-        file->synced = file->filled = false;
+        file->synced = file->filled = file->untold = false;
+        file->error = 0;
         file->sized = 0;
         atomic_store(&file->streamed, fdtab_stream(fd));
         file->reserved_from = file->reserved_to = 0;
@@ -98,18 +99,41 @@ int file_release_locked(struct file *file)
         return 0;
     shim_keep();
     error = portus_writer_release(&shim.writer, file->number);
+    file->error = -error;
     atomic_store(&file->state, FILE_PLAIN);
     portus_writer_reap(&shim.writer);
     shim_done();
     return error;
 }
 
+void file_release_untold(struct file *file)
+{
+    int error = file_release_locked(file);
+
+    if (error == 0)
+        return;
+    file->untold = true;
+    portus_writer_untold(&shim.writer, error);
+}
+
+int file_error(struct file *file, bool news)
+{
+    if (atomic_load(&file->state) != FILE_PLAIN || file->error == 0 || !shim_own() ||
+        (news && !file->untold))
+        return 0;
+    if (file->untold)
+        portus_writer_told(&shim.writer, -file->error);
+    file->untold = false;
+    return file->error;
+}
+
 static bool is(const struct file *file, int fd)
 {
     struct statx status;
 
-    return identity(fd, &status) == 0 && status.stx_ino == file->inode &&
-           device_of(&status) == file->device;
+    if (identity(fd, &status) < 0)
+        return errno != EBADF; /* it is one, and cannot say which */
+    return status.stx_ino == file->inode && device_of(&status) == file->device;
 }
 
 bool file_same(struct file *file, int fd)
@@ -119,7 +143,7 @@ bool file_same(struct file *file, int fd)
     log_debug("descriptor %d is another file now", fd);
     atomic_store(&fdtab[fd], 0);
     if (atomic_fetch_sub(&file->fds, 1) == 1) {
-        file_release_locked(file);
+        file_release_untold(file);
         atomic_store(&file->state, FILE_FREE);
     }
     return false;
@@ -283,6 +307,8 @@ void file_resized(struct file *file, int fd)
         atomic_store(&file_shared(file)->size, status.stx_size);
         if (file->sized != 0)
             file->sized = status.stx_size;
+    } else {
+        file_release_untold(file); /* from now on the kernel says it */
     }
     file->reserved_from = file->reserved_to = 0; /* what lay beyond may be gone */
     leave(file, &guard);
@@ -296,7 +322,8 @@ static int close_last(struct file *file, int fd)
 
     portus_lock(&file->lock);
     if (atomic_load(&file->state) != FILE_ENGAGED) {
-        if (how == PORTUS_CLOSE_DURABLE && file->captured && real_fsync(fd) < 0)
+        error = -file_error(file, false);
+        if (error == 0 && how == PORTUS_CLOSE_DURABLE && file->captured && real_fsync(fd) < 0)
             error = -errno;
         goto free;
     }
@@ -308,9 +335,8 @@ static int close_last(struct file *file, int fd)
     if (!is(file, fd)) /* it was closed long ago, behind our back */
         how = PORTUS_CLOSE_CAPTURED;
     if (how == PORTUS_CLOSE_CAPTURED) {
-        error = -(int)(atomic_load(&entry->error) & ~PORTUS_ERROR_REPORTED);
         shim_keep();
-        portus_writer_leave(&shim.writer, file->number);
+        error = portus_writer_leave(&shim.writer, file->number);
         shim_done();
     } else {
         error = file_release_locked(file);
@@ -364,6 +390,16 @@ int file_close(int fd)
     return error;
 }
 
+void file_replace(int fd)
+{
+    int error = file_close(fd);
+
+    if (error != 0 && shim_use()) {
+        portus_writer_untold(&shim.writer, -error);
+        shim_done();
+    }
+}
+
 void files_release(bool closed_too)
 {
     struct portus_patience patience = {0};
@@ -374,7 +410,7 @@ void files_release(bool closed_too)
             if (atomic_load(&files[i].state) != FILE_ENGAGED)
                 continue;
             portus_lock(&files[i].lock);
-            file_release_locked(&files[i]);
+            file_release_untold(&files[i]);
             portus_unlock(&files[i].lock);
         }
         if (!closed_too)

@@ -45,6 +45,8 @@ struct file {
     bool exact;            /* the program reserves blocks itself: we none ahead, and trim none */
     bool synced;           /* by the program, since it was captured */
     bool filled;           /* a write has reached the size that was set before */
+    bool untold;           /* error below was found where it could not be returned */
+    int error; /* errno of bytes that were taken and lost, once released: fsync, close return it */
 };
 
 #define FILES 4096
@@ -136,6 +138,12 @@ int file_reserved_by_program(struct file *file, int fd);
 /* The size as the program knows it; false when it is the kernel's. */
 bool file_size(struct file *file, int fd, off_t *size);
 
+/*
+ * The errno of bytes that were lost before the file was released, or 0: for a call that
+ * returns it. News: only if no call has returned it yet.
+ */
+int file_error(struct file *file, bool news);
+
 /* After the kernel has changed a drained file's size. */
 void file_resized(struct file *file, int fd);
 
@@ -144,6 +152,9 @@ void file_before_lock(int fd);
 
 /* Before fd is closed or replaced. 0, or an errno that close should return. */
 int file_close(int fd);
+
+/* The same where no errno can be returned: a publishing call will, or the end. */
+void file_replace(int fd);
 
 /* All files of this process */
 void files_release(bool closed_too); /* waits; closed_too: also what is closed and live */

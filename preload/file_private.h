@@ -19,8 +19,11 @@ static inline struct portus_file *file_shared(const struct file *file)
 
 /* With the file's lock held: */
 
-/* Releases it if it is engaged, and waits. 0 or a negative errno. */
+/* Releases it if it is engaged, and waits. 0 or a negative errno, which the caller returns. */
 int file_release_locked(struct file *file);
+
+/* The same for a caller that cannot: the file's next call does, or one that publishes. */
+void file_release_untold(struct file *file);
 
 /*
  * Whether fd still is the file that was engaged. If not, it was closed and opened

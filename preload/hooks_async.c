@@ -57,9 +57,10 @@ int io_submit(void *context, long count, void **jobs);
 
 EXPORT int io_submit(void *context, long count, void **jobs)
 {
-    int saved = errno, result;
+    int saved = errno, result = shim_release_all();
 
-    shim_release_all();
+    if (result != 0)
+        return result;
     result = (int)syscall(SYS_io_submit, context, count, jobs);
     if (result < 0)
         result = -errno;
@@ -77,13 +78,14 @@ EXPORT int io_submit(void *context, long count, void **jobs)
     EXPORT int name parameters                                                                     \
     {                                                                                              \
         static int(*_Atomic found) parameters;                                                     \
+        int error;                                                                                 \
                                                                                                    \
         if (found == NULL)                                                                         \
             found = (int(*) parameters)(uintptr_t)real_beside(__builtin_return_address(0), #name); \
         if (found == NULL)                                                                         \
             return -ENOSYS;                                                                        \
-        shim_release_all();                                                                        \
-        return found arguments;                                                                    \
+        error = shim_release_all();                                                                \
+        return error != 0 ? error : found arguments;                                               \
     }
 
 URING(io_uring_submit, (void *ring), (ring))

@@ -525,6 +525,10 @@ static int synced(int (*real)(int), int fd)
     if (file != NULL)
         file->synced = true;
     AFTER(drain, fd);
+    if (file != NULL && (error = file_error(file, false)) != 0) {
+        errno = error;
+        return -1;
+    }
     if (shim_live() && is_directory(fd)) {
         error = -shim_barrier();
         if (error != 0) {

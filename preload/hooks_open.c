@@ -192,7 +192,7 @@ static int close_between(unsigned first, unsigned last, int flags)
 
     for (unsigned fd = first; fd <= end && !(flags & (int)CLOSE_RANGE_CLOEXEC); fd++)
         if (fdtab_file((int)fd) != NULL)
-            file_close((int)fd);
+            file_replace((int)fd);
     guard = shim_guard();
     portus_lock(&portus_descriptors);
     for (unsigned fd = first; fd <= end; fd++) {
@@ -282,7 +282,7 @@ static int put_under(int fd, int other, int flags, int (*call)(int, int, int))
     if ((unsigned)other >= FDTAB_SIZE || fd == other || !shim_own())
         return call(fd, other, flags);
     if (fdtab_file(other) != NULL && is_open(fd)) /* else it fails and closes nothing */
-        file_close(other);
+        file_replace(other);
     result = other < PORTUS_HIGH_DESCRIPTOR ? call(fd, other, flags)
                                             : put_under_high(fd, other, flags, call);
     if (result >= 0 && fdtab_file(fd) != NULL)

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "real.h"
@@ -120,37 +121,47 @@ int __wrap_clone(int (*function)(void *), void *stack, int flags, void *argument
     return real_clone(function, stack, flags, argument, NULL, NULL, NULL);
 }
 
+/* A program that becomes another cannot be told any more. */
+#define COMPLETE()                                                                                 \
+    do {                                                                                           \
+        int error_ = shim_release_all();                                                           \
+        if (error_ != 0) {                                                                         \
+            errno = -error_;                                                                       \
+            return -1;                                                                             \
+        }                                                                                          \
+    } while (0)
+
 EXPORT int execve(const char *path, char *const arguments[], char *const environment[])
 {
-    shim_release_all();
+    COMPLETE();
     shim_wait_executable(AT_FDCWD, path, 0);
     return real_execve(path, arguments, environment);
 }
 
 EXPORT int execv(const char *path, char *const arguments[])
 {
-    shim_release_all();
+    COMPLETE();
     shim_wait_executable(AT_FDCWD, path, 0);
     return real_execv(path, arguments);
 }
 
 EXPORT int execvp(const char *file, char *const arguments[])
 {
-    shim_release_all();
+    COMPLETE();
     shim_wait_executable(AT_FDCWD, file, 0);
     return real_execvp(file, arguments);
 }
 
 EXPORT int execvpe(const char *file, char *const arguments[], char *const environment[])
 {
-    shim_release_all();
+    COMPLETE();
     shim_wait_executable(AT_FDCWD, file, 0);
     return real_execvpe(file, arguments, environment);
 }
 
 EXPORT int fexecve(int fd, char *const arguments[], char *const environment[])
 {
-    shim_release_all();
+    COMPLETE();
     shim_wait_executable(fd, "", AT_EMPTY_PATH);
     return real_fexecve(fd, arguments, environment);
 }
@@ -162,7 +173,7 @@ int execveat(int at, const char *path, char *const arguments[], char *const envi
 EXPORT int execveat(int at, const char *path, char *const arguments[], char *const environment[],
                     int flags)
 {
-    shim_release_all();
+    COMPLETE();
     shim_wait_executable(at, path, flags);
     return (int)syscall(SYS_execveat, at, path, arguments, environment, flags);
 }
@@ -240,22 +251,21 @@ EXPORT FILE *popen(const char *command, const char *mode)
 
 EXPORT void _exit(int status)
 {
-    shim_end();
-    real__exit(status);
+    real__exit(shim_end(status));
     __builtin_unreachable();
 }
 
 EXPORT void _Exit(int status)
 {
-    shim_end();
-    real__Exit(status);
+    real__Exit(shim_end(status));
     __builtin_unreachable();
 }
 
 EXPORT void quick_exit(int status)
 {
-    shim_release_all(); /* its handlers still run, and may save */
-    real_quick_exit(status);
+    int error = shim_release_all(); /* its handlers still run, and may save */
+
+    real_quick_exit(error != 0 && status == 0 ? EX_IOERR : status);
     __builtin_unreachable();
 }
 

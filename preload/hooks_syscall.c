@@ -12,6 +12,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -102,8 +103,8 @@
     CALL(execveat, ALWAYS,                                                                         \
          execveat((int)a, (const char *)b, (char *const *)c, (char *const *)d, (int)e))            \
     CALL(exit_group, ALWAYS, (_exit((int)a), 0))                                                   \
-    CALL(io_submit, ALWAYS, (shim_release_all(), RAW))                                             \
-    CALL(io_uring_enter, ALWAYS, (shim_release_all(), RAW))
+    CALL(io_submit, ALWAYS, released() ? RAW : -1)                                                 \
+    CALL(io_uring_enter, ALWAYS, released() ? RAW : -1)
 
 /* What only old machines still have: later ones have the general calls above. */
 #ifdef SYS_open
@@ -134,6 +135,16 @@
 static int set_times(int at, const char *path, const struct timespec times[2], int flags)
 {
     return path == NULL ? futimens(at, times) : utimensat(at, path, times, flags);
+}
+
+/* Before the kernel carries out what is queued. False: errno says what was lost before. */
+static bool released(void)
+{
+    int error = shim_release_all();
+
+    if (error != 0)
+        errno = -error;
+    return error == 0;
 }
 
 /* What a number is to us; the trampoline below knows the first and the last. */

@@ -88,7 +88,7 @@ void live_release(uint64_t device, uint64_t inode)
             continue;
         portus_lock(&files[i].lock);
         if (files[i].inode == inode && files[i].device == device)
-            file_release_locked(&files[i]);
+            file_release_untold(&files[i]);
         portus_unlock(&files[i].lock);
     }
     /* What is left is closed, or another process's. */

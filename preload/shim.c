@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "client/barrier.h"
@@ -126,6 +127,7 @@ static void after_fork_child(void)
     atomic_store(&shim.control, NULL);
     atomic_store(&shim.watching, 0);
     atomic_store(&shim.users, 0);
+    atomic_store(&shim.writer.lost, 0); /* the parent is told */
     files_forget();
     summary_forget();
     shim.pid = getpid();
@@ -261,8 +263,12 @@ bool shim_give_up(void)
     for (unsigned tries = 0; tries < GIVE_UP_TRIES && !gone; tries++) {
         struct guard guard;
 
+        int error;
+
         atomic_store(&shim.unwatched, true);
-        shim_release_all();
+        error = shim_release_all();
+        if (error != 0)
+            portus_writer_untold(&shim.writer, error); /* for a call that can say so */
         guard = shim_guard();
         portus_lock(&shim.lock);
         if (shim_control() != NULL)
@@ -356,6 +362,12 @@ static bool look(void)
     return true;
 }
 
+/* The error of a file a writer that was closed since, as its agent was gone. */
+static int untold(void)
+{
+    return -(int)atomic_exchange(&shim.writer.lost, 0);
+}
+
 int shim_barrier(void)
 {
     uint64_t waited = 0;
@@ -373,8 +385,9 @@ int shim_barrier(void)
                     : portus_barrier(&shim.writer.link, &shim.writer, &waited);
         shim_done();
     } else {
+        error = untold();
         portus_lock(&shim.lock);
-        if (!atomic_load(&shim.connected) && look())
+        if (error == 0 && !atomic_load(&shim.connected) && look())
             error = portus_barrier(&shim.look, NULL, &waited);
         portus_unlock(&shim.lock);
     }
@@ -423,16 +436,21 @@ void shim_wait_executable(int at, const char *path, int flags)
     errno = saved;
 }
 
-void shim_release_all(void)
+int shim_release_all(void)
 {
     struct guard guard;
+    int error;
 
-    if (!shim_own() || !shim_use())
-        return;
+    if (!shim_own())
+        return 0;
+    if (!shim_use())
+        return untold();
     guard = shim_guard();
     files_release(true);
+    error = portus_writer_error(&shim.writer);
     shim_unguard(&guard);
     shim_done();
+    return error;
 }
 
 void shim_release_open(void)
@@ -455,16 +473,24 @@ void shim_share_open(void)
     files_share(); /* candidates have two writers from now on */
 }
 
-void shim_end(void)
+int shim_end(int status)
 {
     if (!shim_own())
-        return;
+        return status;
     atomic_store(&shim.ending, true);
-    shim_release_all();
+    if (shim_release_all() != 0 && status == 0) {
+        log_error("the program was not told: it ends with exit status %d", EX_IOERR);
+        status = EX_IOERR;
+    }
     summary_print();
+    return status;
 }
 
+/* What is behind it at the end, for whom ends with _exit only: the streams. */
 __attribute__((destructor)) static void at_exit(void)
 {
-    shim_end();
+    if (shim_end(0) != 0) {
+        real_fflush(NULL);
+        real__exit(EX_IOERR);
+    }
 }

@@ -103,8 +103,11 @@ void shim_wait_executable(int at, const char *path, int flags);
  */
 bool shim_give_up(void);
 
-/* Releases all files of this process that are engaged and waits for them. */
-void shim_release_all(void);
+/*
+ * Releases all files of this process that are engaged and waits for them. 0, or a negative
+ * errno of one that is incomplete, of which no call has told.
+ */
+int shim_release_all(void);
 
 /* The same for those that the program still has open: a child is about to get them. */
 void shim_release_open(void);
@@ -112,8 +115,11 @@ void shim_release_open(void);
 /* The same, and none that is open now is captured any more: the child may write to them. */
 void shim_share_open(void);
 
-/* The same at the end of the program, and captures nothing from then on. */
-void shim_end(void);
+/*
+ * The same at the end of the program, and captures nothing from then on. The exit status:
+ * a program that loses bytes and cannot be told any more does not end with 0.
+ */
+int shim_end(int status);
 
 /* watcher.c: starts the watcher's thread if it does not run. */
 void shim_watch(void);

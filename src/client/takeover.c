@@ -62,8 +62,9 @@ static bool is_ours(const struct portus_file *file, int fd)
 {
     struct statx status;
 
-    return syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_INO, &status) == 0 &&
-           status.stx_ino == file->inode &&
+    if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_INO, &status) < 0)
+        return errno != EBADF; /* it is one, and cannot say which */
+    return status.stx_ino == file->inode &&
            makedev(status.stx_dev_major, status.stx_dev_minor) == file->device;
 }
 
@@ -82,16 +83,14 @@ static void replay(struct portus_writer *writer, uint64_t sequence)
     if (atomic_load(&file->error) != 0)
         return;
     if (!is_ours(file, writer->keep[record->file])) {
-        log_error("%s: our descriptor of it was closed: its checkpoint is incomplete", file->path);
+        log_error("%s: our descriptor of it was closed", file->path);
         atomic_store(&file->error, EBADF);
         return;
     }
     error = write_whole(writer->keep[record->file], writer->data + record->data, record->length,
                         record->offset);
-    if (error != 0) {
-        log_error("%s: %s: its checkpoint is incomplete", file->path, strerror(error));
+    if (error != 0)
         atomic_store(&file->error, (uint32_t)error);
-    }
 }
 
 /* Makes a file an ordinary one: what the agent's lease.c does when it is there. */

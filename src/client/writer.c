@@ -34,7 +34,10 @@ static _Atomic uint32_t writers;
 
 static void clear(struct portus_writer *writer)
 {
+    uint32_t lost = atomic_load(&writer->lost);
+
     memset(writer, 0, sizeof(*writer));
+    atomic_store(&writer->lost, lost); /* it outlives the agent */
     writer->source = (struct portus_source){-1, -1};
     for (unsigned i = 0; i < PORTUS_FILES; i++)
         writer->keep[i] = -1;
@@ -274,13 +277,23 @@ static bool drained(struct portus_writer *writer, struct portus_file *file)
     return atomic_load(&file->last) >> 1 <= atomic_load(&writer->session->tail);
 }
 
-static int sticky_error(struct portus_file *file)
+/* The file's error or 0. The first who sees it says it; the agent has nobody to say it to. */
+static uint32_t seen_error(struct portus_file *file)
 {
     uint32_t error = atomic_load(&file->error);
 
-    if (error != 0)
-        atomic_fetch_or(&file->error, PORTUS_ERROR_REPORTED);
-    return -(int)(error & ~PORTUS_ERROR_REPORTED);
+    if (error == 0)
+        return 0;
+    error = atomic_fetch_or(&file->error, PORTUS_ERROR_REPORTED);
+    if (!(error & PORTUS_ERROR_REPORTED))
+        log_error("%.*s: %s: the file is incomplete", PORTUS_FILE_PATH - 1, file->path,
+                  strerror((int)error));
+    return error;
+}
+
+static int sticky_error(struct portus_file *file)
+{
+    return -(int)(seen_error(file) & ~PORTUS_ERROR_REPORTED);
 }
 
 int portus_writer_drain(struct portus_writer *writer, unsigned number)
@@ -306,14 +319,17 @@ static void let_go(struct portus_writer *writer, unsigned number)
     portus_unlock(&writer->lock);
 }
 
-void portus_writer_leave(struct portus_writer *writer, unsigned number)
+int portus_writer_leave(struct portus_writer *writer, unsigned number)
 {
+    int error = sticky_error(file_at(writer, number));
+
     atomic_store(&file_at(writer, number)->quiet, 1);
     stop(writer, number);
     let_go(writer, number);
     /* Done already: whoever looked meanwhile found it in use, and may not look again. */
     if (atomic_load(&file_at(writer, number)->state) == PORTUS_FILE_DONE)
         portus_writer_reap(writer);
+    return error;
 }
 
 int portus_writer_release(struct portus_writer *writer, unsigned number)
@@ -342,9 +358,9 @@ unsigned portus_writer_reap(struct portus_writer *writer)
         if (atomic_load(&file_at(writer, i)->state) != PORTUS_FILE_DONE) {
             live++;
         } else if (!writer->used[i]) {
-            uint32_t error = atomic_load(&file_at(writer, i)->error);
+            uint32_t error = seen_error(file_at(writer, i));
             if (error != 0 && !(error & PORTUS_ERROR_REPORTED))
-                atomic_store(&writer->lost, error);
+                portus_writer_untold(writer, -(int)error);
             portus_descriptor_close(&writer->keep[i]);
             if (!atomic_load(&writer->gone))
                 free_place(writer, i);
@@ -372,13 +388,23 @@ int portus_writer_error(struct portus_writer *writer)
     for (unsigned i = 0; i < PORTUS_FILES; i++) {
         if (writer->keep[i] < 0)
             continue;
-        uint32_t error = atomic_load(&file_at(writer, i)->error);
-        if (error == 0 || (error & PORTUS_ERROR_REPORTED))
-            continue;
-        atomic_fetch_or(&file_at(writer, i)->error, PORTUS_ERROR_REPORTED);
-        return -(int)error;
+        uint32_t error = seen_error(file_at(writer, i));
+        if (error != 0 && !(error & PORTUS_ERROR_REPORTED))
+            return -(int)error;
     }
     return -(int)atomic_exchange(&writer->lost, 0);
+}
+
+void portus_writer_untold(struct portus_writer *writer, int error)
+{
+    atomic_store(&writer->lost, (uint32_t)-error);
+}
+
+void portus_writer_told(struct portus_writer *writer, int error)
+{
+    uint32_t lost = (uint32_t)-error;
+
+    atomic_compare_exchange_strong(&writer->lost, &lost, 0);
 }
 
 bool portus_writer_busy(const struct portus_writer *writer)

@@ -51,7 +51,7 @@ struct portus_writer {
     uint32_t serial;         /* of our session */
     uint32_t opened;         /* counts the writers that this process has had */
     _Atomic uint64_t warmed; /* bytes of the ring that are in our page tables */
-    _Atomic uint32_t lost;   /* errno of a file that was given back before anybody was told */
+    _Atomic uint32_t lost;   /* errno of a file, of which no call has told yet */
     int keep[PORTUS_FILES];  /* our own copy of each engaged description, or -1 */
     bool used[PORTUS_FILES]; /* the caller still goes by this number */
 };
@@ -133,9 +133,10 @@ int portus_writer_drain(struct portus_writer *writer, unsigned file);
 
 /*
  * Stops the file, for good: its number must not be used any more. Does not wait; it
- * is given back by portus_writer_reap when the drain is through.
+ * is given back by portus_writer_reap when the drain is through. 0, or the sticky error
+ * that it has by now.
  */
-void portus_writer_leave(struct portus_writer *writer, unsigned file);
+int portus_writer_leave(struct portus_writer *writer, unsigned file);
 
 /*
  * Stops the file, and waits until it is an ordinary one. 0, or its sticky error. Its
@@ -174,6 +175,12 @@ void portus_writer_clear(struct portus_writer *writer);
  * A negative errno, once.
  */
 int portus_writer_error(struct portus_writer *writer);
+
+/* A file's error, negative, that the caller could not pass on: the next of the above returns it. */
+void portus_writer_untold(struct portus_writer *writer, int error);
+
+/* The caller could, after all. */
+void portus_writer_told(struct portus_writer *writer, int error);
 
 /* Whether the caller still goes by the number of any file. */
 bool portus_writer_busy(const struct portus_writer *writer);

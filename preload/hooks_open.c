@@ -192,6 +192,9 @@ static int close_between(unsigned first, unsigned last, int flags)
     struct guard guard;
     int result = 0;
 
+    /* No number at all first: where the call is refused nothing may be forgotten. */
+    if (raw_close_range(~0u, ~0u, flags) < 0)
+        return -1;
     for (unsigned fd = first; fd <= end && !(flags & (int)CLOSE_RANGE_CLOEXEC); fd++)
         if (fdtab_file((int)fd) != NULL)
             file_replace((int)fd);
@@ -222,10 +225,17 @@ EXPORT int close_range(unsigned first, unsigned last, int flags)
 
 EXPORT void closefrom(int first)
 {
-    unsigned from = first < 0 ? 0 : (unsigned)first;
+    unsigned start = first < 0 ? 0 : (unsigned)first;
 
-    if (shim_own() ? close_between(from, ~0u, 0) < 0 : raw_close_range(from, ~0u, 0) < 0)
+    if (!shim_own()) {
+        if (raw_close_range(start, ~0u, 0) < 0)
+            real_closefrom(first);
+    } else if (close_between(start, ~0u, 0) < 0) {
+        for (unsigned fd = start; fd < FDTAB_SIZE; fd++)
+            if (!fdtab_ours((int)fd))
+                file_replace((int)fd);
         real_closefrom(first);
+    }
 }
 
 EXPORT int dup(int fd)

@@ -108,13 +108,25 @@ def unwritable():
     return mount
 
 
+def failing():
+    """The same in an image that has a quota: the kernel's loop makes EIO of that."""
+    below = btrfs_quota()
+    if below is None:
+        return None
+    path = image("failing", 400, os.path.join(below, "top"))
+    mount = mounted("failing", path, "ext4", "-q", "-F", "-J", "size=4", "-E",
+                    "lazy_itable_init=0,lazy_journal_init=0", options="loop,errors=continue")
+    if mount is None:
+        run("umount", below)
+    return mount
+
+
 def take_down(mount):
-    agents.until(lambda: run("umount", mount).returncode == 0, 10)
-    run("umount", os.path.join(trial.TOP, "ext4-full"))
+    for path in [mount] + [os.path.join(trial.TOP, name) for name in ("ext4-full", "btrfs-quota", "below")]:
+        agents.until(lambda: not os.path.ismount(path) or run("umount", path).returncode == 0, 10)
     for name in os.listdir(trial.TOP):
         if name.endswith(".image"):
             os.unlink(os.path.join(trial.TOP, name))
-    run("umount", os.path.join(trial.TOP, "below"))
 
 
 def save(name, make, below, user, files, pieces, mode):
@@ -152,7 +164,8 @@ for name, make, below, user, files, pieces in (
         ("full btrfs", full("btrfs", 130, "-q"), "", 0, 3, 20),
         ("full ext4 behind a FUSE", shared, "", 0, 3, 9),
         ("ext4 without inodes", few_inodes, "", 0, 40, 1),
-        ("ext4 on an unwritable disk", unwritable, "", 0, 2, 8)):
+        ("ext4 on an unwritable disk", unwritable, "", 0, 2, 8),
+        ("ext4 on a failing disk", failing, "", 0, 2, 8)):
     plain = save(name, make, below, user, files, pieces, None)
     if plain is None:
         print(f"{name}: not to be had here")

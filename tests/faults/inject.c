@@ -49,7 +49,7 @@ static const struct {
         SYS_##name, #name                                                                          \
     }
     /* clang-format off */
-    CALL(accept4), CALL(access), CALL(bind), CALL(brk), CALL(chdir), CALL(clone), CALL(clone3),
+    CALL(accept4), CALL(access), CALL(bind), CALL(brk), CALL(chdir), CALL(chmod), CALL(clone), CALL(clone3),
     CALL(close), CALL(close_range), CALL(connect), CALL(dup2), CALL(eventfd2), CALL(execve),
     CALL(fallocate), CALL(fchmod), CALL(fcntl), CALL(fstat), CALL(fstatfs), CALL(fsync),
     CALL(ftruncate), CALL(futex), CALL(getcwd), CALL(getdents64), CALL(getrandom), CALL(getsockopt),

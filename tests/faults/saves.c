@@ -124,6 +124,10 @@ static long do_step(const char *what, long handle, char *a, char *b, long x, lon
         return rename(a, b);
     if (IS("unlink"))
         return unlink(a);
+    if (IS("onto"))
+        return dup2(fds[x], *fd) < 0 ? -1 : 0;
+    if (IS("chmod"))
+        return chmod(a, (mode_t)x);
     if (IS("mkdir"))
         return mkdir(a, 0755);
     if (IS("child"))

@@ -3,7 +3,8 @@
 
 A step is (what, handle, x, y, path, path): seeds and lengths for write, writev, fwrite and
 pwrite (whose place is the path); a place for seek, fseek and cut; place and length for
-look, which sums up what it reads; `child` makes a directory in a forked child.
+look, which sums up what it reads; another handle for onto, a dup2; `child` makes a
+directory in a forked child.
 """
 import errno
 import random
@@ -69,6 +70,16 @@ STEPS = [
     ("open", 8, 0, 0, "s2/closed.ckpt", ""),
     ("write", 8, 22, 600 * K, "", ""),
     ("close", 8, 0, 0, "", ""),
+    ("open", 9, 0, 0, "s2/over.ckpt", ""),
+    ("write", 9, 23, 300 * K, "", ""),
+    ("chmod", 0, 0o600, 0, "s2/over.ckpt", ""),
+    ("write", 9, 24, 300 * K, "", ""),
+    ("open", 10, 0, 0, "s2/under.ckpt", ""),
+    ("write", 10, 25, 300 * K, "", ""),
+    ("onto", 10, 9, 0, "", ""),
+    ("write", 10, 26, 300 * K, "", ""),
+    ("mkdir", 0, 0, 0, "s3", ""),
+    ("write", 7, 27, 300 * K, "", ""),
 ]
 
 WRITES = ("write", "writev", "pwrite", "fwrite")
@@ -136,7 +147,9 @@ class Paper:
             return 0, 0
         if what == "stat":
             return (len(self.names[a].now), 0) if a in self.names else (-1, errno.ENOENT)
-        if what in ("rename", "unlink"):
+        if what == "onto":
+            return (0, 0) if x in self.open else (-1, errno.EBADF)
+        if what in ("rename", "unlink", "chmod"):
             return (0, 0) if a in self.names else (-1, errno.ENOENT)
         if file is None:
             return -1, 0 if what in STREAM else errno.EBADF
@@ -166,6 +179,8 @@ class Paper:
             self.directories.add(a)
         elif what == "rename":
             self.names[b] = self.names.pop(a)
+        elif what == "onto":
+            self.open[handle] = self.open[x]  # and its place
         elif what == "unlink":
             del self.names[a]
         elif what in ("write", "writev", "fwrite"):

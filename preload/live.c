@@ -99,6 +99,6 @@ void live_release(uint64_t device, uint64_t inode)
         shim_done();
     }
     if (!ours)
-        shim_barrier();
+        shim_barrier_untold();
     shim_unguard(&guard);
 }

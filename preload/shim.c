@@ -397,6 +397,14 @@ int shim_barrier(void)
     return error;
 }
 
+void shim_barrier_untold(void)
+{
+    int error = shim_barrier();
+
+    if (error != 0)
+        portus_writer_untold(&shim.writer, error);
+}
+
 void shim_clear(void)
 {
     struct guard guard;

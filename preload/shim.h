@@ -87,6 +87,9 @@ static inline bool shim_live(void)
 /* Waits for all that was captured by this job: before a publishing call. 0 or -errno. */
 int shim_barrier(void);
 
+/* The same for a caller that cannot return an error: a later call does, or the end. */
+void shim_barrier_untold(void);
+
 /* After it, before a name is deleted: no copy of ours may keep the file alive (on NFS, as .nfs). */
 void shim_clear(void);
 

@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,29 +45,22 @@ static const struct {
     int number;
     const char *name;
 } calls[] = {
-#define CALL(name)                                                                                 \
-    {                                                                                              \
-        SYS_##name, #name                                                                          \
-    }
+#define _(name) {SYS_##name, #name},
     /* clang-format off */
-    CALL(accept4), CALL(access), CALL(bind), CALL(brk), CALL(chdir), CALL(chmod), CALL(clone), CALL(clone3),
-    CALL(close), CALL(close_range), CALL(connect), CALL(dup2), CALL(eventfd2), CALL(execve),
-    CALL(fallocate), CALL(fchmod), CALL(fcntl), CALL(fstat), CALL(fstatfs), CALL(fsync),
-    CALL(ftruncate), CALL(futex), CALL(getcwd), CALL(getdents64), CALL(getrandom), CALL(getsockopt),
-    CALL(ioctl), CALL(listen), CALL(lseek), CALL(madvise), CALL(memfd_create), CALL(mkdir),
-    CALL(mmap), CALL(mprotect), CALL(munmap), CALL(newfstatat), CALL(openat), CALL(pidfd_open),
-    CALL(poll), CALL(prctl), CALL(pread64), CALL(prlimit64), CALL(process_vm_readv), CALL(pwrite64),
-    CALL(pwritev), CALL(pwritev2), CALL(read), CALL(readlink), CALL(recvmsg), CALL(rename),
-    CALL(rmdir), CALL(rt_sigaction), CALL(rt_sigprocmask), CALL(rt_sigtimedwait),
-    CALL(sched_setaffinity), CALL(sendmsg), CALL(set_robust_list), CALL(setsid), CALL(socket),
-    CALL(statx), CALL(sync_file_range), CALL(unlink), CALL(wait4), CALL(write), CALL(writev),
+    _(accept4) _(bind) _(brk) _(chmod) _(clone) _(clone3) _(close) _(close_range) _(connect) _(dup2)
+    _(eventfd2) _(execve) _(fallocate) _(fchmod) _(fcntl) _(fstat) _(fstatfs) _(fsync) _(ftruncate)
+    _(futex) _(getdents64) _(getsockopt) _(ioctl) _(listen) _(madvise) _(memfd_create) _(mkdir)
+    _(mmap) _(mprotect) _(munmap) _(newfstatat) _(openat) _(pidfd_open) _(poll) _(pread64)
+    _(process_vm_readv) _(pwrite64) _(pwritev) _(pwritev2) _(read) _(readlink) _(recvmsg) _(rename)
+    _(rt_sigtimedwait) _(sendmsg) _(socket) _(statx) _(sync_file_range) _(unlink) _(wait4) _(write)
+    _(writev)
     /* clang-format on */
 };
 
 struct task {
     pid_t pid; /* 0: free */
     char role; /* 0: stopped at its birth, until its parent tells whose child it is */
-    bool inside, failing;
+    bool failing;
 };
 
 struct point {
@@ -91,13 +85,10 @@ static void on_alarm(int number)
 
 static const char *name_of(int number)
 {
-    static char text[16];
-
     for (unsigned i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
         if (calls[i].number == number)
             return calls[i].name;
-    snprintf(text, sizeof(text), "%d", number);
-    return text;
+    return "-";
 }
 
 static struct task *find(pid_t pid)
@@ -116,7 +107,7 @@ static struct task *find(pid_t pid)
     return free;
 }
 
-/* Counts the call that a task enters; whether it is to fail. */
+/* Counts the call that a task enters; whether it is to fail. Those without a name count as one. */
 static bool enters(struct task *task, const struct __ptrace_syscall_info *info)
 {
     struct point now = {.role = task->role, .step = -1, .number = (int)info->entry.nr};
@@ -155,43 +146,32 @@ static bool enters(struct task *task, const struct __ptrace_syscall_info *info)
 
 static void note_hit(const struct task *task, const struct __ptrace_syscall_info *info)
 {
-    char link[64], path[256];
-    ssize_t length;
+    const unsigned long *args = (const unsigned long *)info->entry.args;
+    char link[64], path[256] = "";
 
-    snprintf(link, sizeof(link), "/proc/%d/fd/%d", task->pid, (int)info->entry.args[0]);
-    length = readlink(link, path, sizeof(path) - 1);
-    path[length < 0 ? 0 : length] = '\0';
-    fprintf(out, "hit %c %d %s(%#llx, %#llx, %#llx, %#llx) %s\n", task->role, step,
-            name_of((int)info->entry.nr), (unsigned long long)info->entry.args[0],
-            (unsigned long long)info->entry.args[1], (unsigned long long)info->entry.args[2],
-            (unsigned long long)info->entry.args[3], path);
+    snprintf(link, sizeof(link), "/proc/%d/fd/%d", task->pid, (int)args[0]);
+    if (readlink(link, path, sizeof(path) - 1) < 0)
+        path[0] = '\0';
+    fprintf(out, "hit %c %d %s(%#lx, %#lx, %#lx) %s\n", task->role, step,
+            name_of((int)info->entry.nr), args[0], args[1], args[2], path);
     hit = true;
 }
 
 static void at_call(struct task *task)
 {
     struct __ptrace_syscall_info info;
-    struct user_regs_struct registers;
 
     if (ptrace(PTRACE_GET_SYSCALL_INFO, task->pid, sizeof(info), &info) <= 0)
         return;
-    task->inside = info.op == PTRACE_SYSCALL_INFO_ENTRY;
-    if (task->inside) {
+    if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
         task->failing = enters(task, &info);
-        if (!task->failing)
-            return;
-        if (!hit)
+        if (task->failing && !hit)
             note_hit(task, &info);
-        if (info.entry.nr == SYS_close || ptrace(PTRACE_GETREGS, task->pid, 0, &registers) < 0)
-            return;
-        registers.orig_rax = ~0ull;
-        ptrace(PTRACE_SETREGS, task->pid, 0, &registers);
+        if (task->failing && info.entry.nr != SYS_close)
+            ptrace(PTRACE_POKEUSER, task->pid, offsetof(struct user, regs.orig_rax), -1l);
     } else if (task->failing) {
         task->failing = false;
-        if (ptrace(PTRACE_GETREGS, task->pid, 0, &registers) < 0)
-            return;
-        registers.rax = (unsigned long long)-fault_error;
-        ptrace(PTRACE_SETREGS, task->pid, 0, &registers);
+        ptrace(PTRACE_POKEUSER, task->pid, offsetof(struct user, regs.rax), (long)-fault_error);
     }
 }
 
@@ -217,10 +197,6 @@ static void stopped(pid_t pid, int status)
     } else if (event == PTRACE_EVENT_STOP) {
         if (task->role == 0)
             return;
-        if (signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU) {
-            ptrace(PTRACE_LISTEN, pid, 0, 0);
-            return;
-        }
         signal = 0;
     } else if (event != 0) {
         if (event == PTRACE_EVENT_EXEC) {

@@ -107,6 +107,7 @@ class File:
         self.now, self.past = b"", []  # what it was before each write
         self.called = []
         self.loose = False  # an error of its stream: what stdio kept is stdio's
+        self.told = False  # of an error: what is written to it after that is the program's own doing
 
     def put(self, at, what):
         self.past.append((self.now, len(what)))
@@ -147,8 +148,8 @@ class Paper:
             return 0, 0
         if what == "stat":
             return (len(self.names[a].now), 0) if a in self.names else (-1, errno.ENOENT)
-        if what == "onto":
-            return (0, 0) if x in self.open else (-1, errno.EBADF)
+        if what == "onto" and x not in self.open:
+            return -1, errno.EBADF
         if what in ("rename", "unlink", "chmod"):
             return (0, 0) if a in self.names else (-1, errno.ENOENT)
         if file is None:
@@ -166,6 +167,7 @@ class Paper:
         if result < 0 or what == "fwrite" and result < y:
             if file is not None:
                 file.loose |= what in STREAM
+                file.told = True
             if what in ("open", "fopen"):
                 self.open.pop(handle, None)
             if result < 0:

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pool.h -- versions of checkpoint files in persistent memory
+ *
+ * A pool is one region of memory that outlives its process: a file, a file on
+ * fsdax, or a devdax device. It holds objects; an object is one checkpoint file,
+ * known by its file system and handle, and has versions. A version is immutable
+ * and becomes visible by one atomic store (commit); until then nothing of it
+ * counts. What no committed version names is free.
+ *
+ * One process writes a pool at a time (a lock on the file); others may read it
+ * meanwhile. Not for several threads. Functions return 0 or a negative errno and
+ * log the exact cause; outputs are set only on success.
+ */
+#ifndef PORTUS_STORE_POOL_H
+#define PORTUS_STORE_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define POOL_HANDLE_MAX 128 /* MAX_HANDLE_SZ of name_to_handle_at(2) */
+
+struct pool;
+struct pool_draft; /* a version that is being written */
+
+/* What a file is, whatever it is called: its file system's UUID and its handle there. */
+struct pool_key {
+    uint8_t file_system[16];
+    uint32_t handle_type;
+    uint32_t handle_bytes;
+    uint8_t handle[POOL_HANDLE_MAX];
+};
+
+/* What is known of a version beside its bytes. Times are ns since 1970. */
+struct pool_attributes {
+    const char *path; /* absolute, at the time of commit; NUL-terminated */
+    const char *job;  /* may be empty */
+    uint64_t size;    /* of the file, bytes: what no write covered reads as zeros */
+    int64_t mtime, ctime;
+    uint32_t mode, uid, gid;
+    bool settled; /* with this commit all files of its directory that were open are committed */
+};
+
+/* A committed version, as others see it; valid until the pool is changed or closed. */
+struct pool_version {
+    uint64_t number; /* of its commit: unique in the pool, increasing */
+    struct pool_key key;
+    struct pool_attributes attributes;
+    uint64_t stored; /* bytes of the pool that it takes */
+    bool pinned;
+    uint32_t place; /* slot in the catalogue */
+};
+
+/* Makes a pool at path: a new file of size bytes, or a devdax device (size 0: all of it).
+ * objects: how many versions it can hold; 0: a fit number. Refuses what holds a pool already
+ * (-EEXIST) unless force. */
+int pool_create(const char *path, uint64_t size, uint64_t objects, bool force);
+
+/* Opens; checks everything; repairs from second copies when writable. -EBUSY: another process
+ * writes it; -EUCLEAN: damaged beyond repair, nothing was changed; -EPROTONOSUPPORT: of another layout
+ * version. */
+int pool_open(struct pool **out, const char *path, bool writable);
+void pool_close(struct pool *pool);
+
+struct pool_state {
+    uint8_t uuid[16];
+    uint64_t size, free, slots, slots_free, newest;
+    uint64_t repaired, damaged; /* found when it was opened */
+    bool durable;               /* persistent memory, not the page cache */
+    const char *kind;           /* "devdax", "fsdax", "file" */
+};
+void pool_look(const struct pool *pool, struct pool_state *state);
+
+/* --- writing --- */
+
+int pool_begin(struct pool *pool, const struct pool_key *key, struct pool_draft **out);
+
+/* Bytes of the draft's file; any order, later ones over earlier ones. -ENOSPC: no room: the
+ * draft is as before. */
+int pool_write(struct pool_draft *draft, uint64_t offset, const void *data, size_t length);
+
+/* The file was cut or made longer; what is beyond is forgotten. */
+int pool_resize(struct pool_draft *draft, uint64_t size);
+
+/* Makes the draft a version, durable when this returns; frees the draft in any case. */
+int pool_commit(struct pool_draft *draft, const struct pool_attributes *attributes,
+                uint64_t *number);
+void pool_drop(struct pool_draft *draft);
+
+/* One atomic commit: the newest version of the object of key has this path now. */
+int pool_rename(struct pool *pool, const struct pool_key *key, const char *path, uint64_t *number);
+
+/* --- looking --- */
+
+/* Calls each(version, argument) for all, in the order of their commits; stops at the first
+ * non-zero return and returns it. */
+int pool_each(const struct pool *pool, int (*each)(const struct pool_version *, void *),
+              void *argument);
+
+/* Reads length bytes at offset (zeros where nothing was written), checked by CRC. -EUCLEAN:
+ * damaged; -ESTALE: it was removed meanwhile. */
+int pool_read(const struct pool *pool, const struct pool_version *version, uint64_t offset,
+              void *to, size_t length);
+
+/* All of a version's CRCs. */
+int pool_verify(const struct pool *pool, const struct pool_version *version);
+
+/* --- keeping --- */
+
+int pool_pin(struct pool *pool, const struct pool_version *version, bool pinned);
+int pool_remove(struct pool *pool, const struct pool_version *version);
+
+/* Removes the oldest versions that are superseded and not pinned until bytes are free; the
+ * keep newest of each object stay, and what a directory's last settled commit still needs.
+ * Returns bytes that are free then, or a negative errno. */
+int64_t pool_make_room(struct pool *pool, uint64_t bytes, unsigned keep);
+
+/* Enlarges the pool to size bytes (a file is extended). */
+int pool_grow(struct pool *pool, uint64_t size);
+
+#endif

@@ -33,6 +33,7 @@ CLIENT   := $(call objects,src/client)
 FORMAT   := $(call objects,src/format)
 AGENT    := $(call objects,src/agent)
 CTL      := $(call objects,src/ctl)
+POOL     := $(patsubst %,$(B)/src/store/%.o,body catalogue draft guard keep map medium pool read recover room space)
 SHIM     := $(call objects,preload)
 
 UNIT     := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/*_test.c))
@@ -79,6 +80,10 @@ $(B)/libportus_shim.so: $(SHIM) $(CLIENT) $(FORMAT) $(COMMON) $(B)/shim.map
 $(B)/portus-run: scripts/portus-run
 	@mkdir -p $(@D)
 	cp $< $@ && chmod 755 $@
+
+$(filter $(B)/tests/unit/pool_%,$(UNIT)): $(B)/%: %.c $(POOL) $(COMMON)
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $< $(filter %.o,$^) -lcmocka -lpmem2
 
 $(B)/tests/unit/%: tests/unit/%.c $(CLIENT) $(FORMAT) $(COMMON)
 	@mkdir -p $(@D)

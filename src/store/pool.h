@@ -58,8 +58,8 @@ struct pool_version {
 int pool_create(const char *path, uint64_t size, uint64_t objects, bool force);
 
 /* Opens; checks everything; repairs from second copies when writable. -EBUSY: another process
- * writes it; -EUCLEAN: damaged beyond repair, nothing was changed; -EPROTONOSUPPORT: of another layout
- * version. */
+ * writes it; -EUCLEAN: damaged beyond repair, nothing was changed; -EPROTONOSUPPORT: of another
+ * layout version. */
 int pool_open(struct pool **out, const char *path, bool writable);
 void pool_close(struct pool *pool);
 
@@ -68,12 +68,13 @@ struct pool_state {
     uint64_t size, free, slots, slots_free, newest;
     uint64_t repaired, damaged; /* found when it was opened */
     bool durable;               /* persistent memory, not the page cache */
-    const char *kind;           /* "devdax", "fsdax", "file" */
+    const char *kind;           /* "devdax", "fsdax", "file"; "memory" in tests */
 };
 void pool_look(const struct pool *pool, struct pool_state *state);
 
 /* --- writing --- */
 
+/* A draft ends with pool_commit or pool_drop, before the pool is closed. */
 int pool_begin(struct pool *pool, const struct pool_key *key, struct pool_draft **out);
 
 /* Bytes of the draft's file; any order, later ones over earlier ones. -ENOSPC: no room: the
@@ -88,7 +89,9 @@ int pool_commit(struct pool_draft *draft, const struct pool_attributes *attribut
                 uint64_t *number);
 void pool_drop(struct pool_draft *draft);
 
-/* One atomic commit: the newest version of the object of key has this path now. */
+/* One atomic commit: the newest version of the object of key has this path now, under a new
+ * number; it stays settled if nothing else was committed in either directory since. -ENOENT:
+ * there is none. */
 int pool_rename(struct pool *pool, const struct pool_key *key, const char *path, uint64_t *number);
 
 /* --- looking --- */
@@ -99,7 +102,7 @@ int pool_each(const struct pool *pool, int (*each)(const struct pool_version *, 
               void *argument);
 
 /* Reads length bytes at offset (zeros where nothing was written), checked by CRC. -EUCLEAN:
- * damaged; -ESTALE: it was removed meanwhile. */
+ * damaged; -ESTALE: it was removed meanwhile; -EINVAL: beyond the file's size. */
 int pool_read(const struct pool *pool, const struct pool_version *version, uint64_t offset,
               void *to, size_t length);
 
@@ -111,9 +114,13 @@ int pool_verify(const struct pool *pool, const struct pool_version *version);
 int pool_pin(struct pool *pool, const struct pool_version *version, bool pinned);
 int pool_remove(struct pool *pool, const struct pool_version *version);
 
+/* Frees the slots of all versions that were found damaged when it was opened. */
+int pool_remove_damaged(struct pool *pool);
+
 /* Removes the oldest versions that are superseded and not pinned until bytes are free; the
- * keep newest of each object stay, and what a directory's last settled commit still needs.
- * Returns bytes that are free then, or a negative errno. */
+ * keep newest of each object and of each path (of a job and file system) stay, and what a
+ * directory's last settled commit still needs. A path counts because a file that is renamed
+ * over another supersedes it. Returns bytes that are free then, or a negative errno. */
 int64_t pool_make_room(struct pool *pool, uint64_t bytes, unsigned keep);
 
 /* Enlarges the pool to size bytes (a file is extended). */

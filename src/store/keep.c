@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * keep.c -- what changes committed versions, all but their bytes: rename, pin, removal, growth
+ *
+ * Not here: which versions may go when room is needed (room.c).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "store/pool_private.h"
+
+static int may_write(const struct pool *pool)
+{
+    return pool->map->writable ? pool->map->failed : -EROFS;
+}
+
+static struct entry *find(const struct pool *pool, const struct pool_version *version)
+{
+    struct entry *entry = pool_find(pool, version->number);
+
+    return entry != NULL && entry->slot == version->place ? entry : NULL;
+}
+
+/* Dead entries go when they are the greater part. */
+static void compact(struct pool *pool)
+{
+    size_t kept = 0;
+
+    if (pool->dead <= pool->count / 2)
+        return;
+    for (size_t i = 0; i < pool->count; i++)
+        if (!pool->entries[i].dead)
+            pool->entries[kept++] = pool->entries[i];
+    pool->count = kept;
+    pool->dead = 0;
+}
+
+static void give_units(struct pool *pool, uint64_t place, uint64_t bytes)
+{
+    space_give(&pool->data, pool_unit(pool, place), body_units(bytes));
+}
+
+/* ---- removal ---- */
+
+int pool_remove(struct pool *pool, const struct pool_version *version)
+{
+    struct entry *entry = find(pool, version);
+    struct body body = {0};
+    int known, error = may_write(pool);
+
+    if (error != 0)
+        return error;
+    if (entry == NULL)
+        return -ESTALE;
+    known = pool_body(pool, entry, &body);
+    error = slot_retire(pool->map, &pool->super, entry->slot);
+    if (error == 0) {
+        /* What a body that cannot be read any more named is found free at the next opening. */
+        for (uint64_t i = 0; known == 0 && i < body.head->extents; i++)
+            give_units(pool, body.extents[i].place, body.extents[i].length);
+        give_units(pool, entry->body, entry->body_bytes);
+        space_give(&pool->slots, entry->slot, 1);
+        pool_bury(pool, entry);
+        compact(pool);
+    }
+    body_free(&body);
+    return error;
+}
+
+int pool_remove_damaged(struct pool *pool)
+{
+    int error = may_write(pool);
+
+    while (error == 0 && pool->damaged_count > 0) {
+        const struct damaged *damaged = &pool->damaged[pool->damaged_count - 1];
+
+        error = slot_retire(pool->map, &pool->super, damaged->slot);
+        if (error != 0)
+            break;
+        space_give(&pool->data, damaged->first, damaged->units);
+        space_give(&pool->slots, damaged->slot, 1);
+        pool->damaged_count--;
+    }
+    return error;
+}
+
+/* ---- marks ---- */
+
+int pool_pin(struct pool *pool, const struct pool_version *version, bool pinned)
+{
+    struct entry *entry = find(pool, version);
+    struct portus_pool_slot copies[2];
+    struct portus_pool_marks marks;
+    int error = may_write(pool);
+
+    if (error != 0)
+        return error;
+    if (entry == NULL)
+        return -ESTALE;
+    if (entry->pinned == pinned)
+        return 0;
+    for (int copy = 0; copy < 2 && error == 0; copy++)
+        error = map_read(pool->map, slot_offset(&pool->super, entry->slot, copy), &copies[copy],
+                         sizeof(copies[copy]));
+    if (error != 0)
+        return error;
+    slot_marks(pool->super.uuid, entry->slot, entry->number, copies, &marks);
+    marks.flags &= ~PORTUS_POOL_PINNED;
+    marks.flags |= pinned ? PORTUS_POOL_PINNED : 0;
+    error = slot_mark(pool->map, &pool->super, entry->slot, &marks);
+    if (error == 0)
+        entry->pinned = pinned;
+    return error;
+}
+
+/* ---- rename ---- */
+
+static struct entry *newest_of(struct pool *pool, const struct pool_key *key, struct body *body,
+                               int *error)
+{
+    uint64_t hash = body_hash_key(key, pool->seed);
+
+    *error = -ENOENT;
+    for (size_t i = pool->count; i-- > 0;) {
+        struct entry *entry = &pool->entries[i];
+
+        if (entry->dead || entry->hashes.key != hash)
+            continue;
+        *error = pool_body(pool, entry, body);
+        if (*error != 0 || body_has_key(body, key))
+            return *error == 0 ? entry : NULL;
+        *error = -ENOENT;
+    }
+    return NULL;
+}
+
+/* Whether nothing was committed in either directory since the entry was. */
+static bool is_last(const struct pool *pool, const struct entry *entry, uint64_t directory)
+{
+    for (size_t i = pool->count; i-- > 0 && &pool->entries[i] != entry;)
+        if (!pool->entries[i].dead &&
+            (pool->entries[i].hashes.directory == directory ||
+             pool->entries[i].hashes.directory == entry->hashes.directory))
+            return false;
+    return true;
+}
+
+/* The body of `old` with another path. */
+static int with_path(const struct body *old, const char *path, struct body *body)
+{
+    const struct portus_pool_body *head = old->head;
+    struct pool_key key = {.handle_type = head->handle_type, .handle_bytes = head->handle_bytes};
+    struct pool_attributes attributes = {
+        .path = path,
+        .job = old->job,
+        .size = head->size,
+        .mtime = head->mtime,
+        .ctime = head->ctime,
+        .mode = head->mode,
+        .uid = head->uid,
+        .gid = head->gid,
+        .settled = head->flags & PORTUS_POOL_SETTLED,
+    };
+    int error;
+
+    memcpy(key.file_system, head->file_system, sizeof(key.file_system));
+    memcpy(key.handle, old->handle, head->handle_bytes);
+    error = body_make(body, &key, &attributes, head->extents);
+    if (error == 0)
+        memcpy(body->extents, old->extents, head->extents * sizeof(*body->extents));
+    return error;
+}
+
+int pool_rename(struct pool *pool, const struct pool_key *key, const char *path, uint64_t *number)
+{
+    struct body old = {0}, renamed = {0};
+    struct entry *entry = NULL;
+    uint64_t taken = 0;
+    bool committed;
+    int error = key->handle_bytes > POOL_HANDLE_MAX ? -EINVAL : may_write(pool);
+
+    if (error == 0) {
+        entry = newest_of(pool, key, &old, &error);
+        taken = entry != NULL ? entry->number : 0;
+    }
+    if (error == 0)
+        error = with_path(&old, path, &renamed);
+    if (error == 0) {
+        /* The state of a directory that was whole is whole still, if this is all that is new. */
+        if (!is_last(pool, entry, body_hash(&renamed, pool->seed).directory))
+            renamed.head->flags &= ~PORTUS_POOL_SETTLED;
+        error = pool_publish(pool, &renamed, taken, entry->pinned, &committed);
+    }
+    if (error == 0) {
+        *number = pool->newest;
+        entry = pool_find(pool, taken); /* the array may have moved */
+        if (slot_retire(pool->map, &pool->super, entry->slot) == 0) {
+            give_units(pool, entry->body, entry->body_bytes);
+            space_give(&pool->slots, entry->slot, 1);
+        } else {
+            log_warn("%s: version %llu has taken the place of %llu, which goes at the next opening",
+                     pool->map->path, (unsigned long long)*number, (unsigned long long)taken);
+        }
+        pool_bury(pool, entry);
+        compact(pool);
+    }
+    body_free(&old);
+    body_free(&renamed);
+    return error;
+}
+
+/* ---- growth ---- */
+
+int pool_grow(struct pool *pool, uint64_t size)
+{
+    struct portus_pool_superblock super = pool->super;
+    int error = may_write(pool);
+
+    if (error != 0)
+        return error;
+    super.pool_bytes = size & -(uint64_t)PORTUS_POOL_PAGE;
+    if (super.pool_bytes <= pool->super.pool_bytes) {
+        log_error("%s: has %llu bytes and cannot become smaller or stay so", pool->map->path,
+                  (unsigned long long)pool->super.pool_bytes);
+        return -EINVAL;
+    }
+    error = map_extend(pool->map, super.pool_bytes);
+    if (error != 0)
+        return error;
+    super.generation++;
+    error = super_write(pool->map, &super, 1);
+    if (error == 0)
+        error = space_extend(&pool->data, (super.pool_bytes - super.data) / PORTUS_POOL_UNIT);
+    if (error != 0)
+        return error;
+    pool->super = super;
+    pool->bounds.end = super.pool_bytes;
+    return 0;
+}

@@ -33,7 +33,9 @@ struct pool_draft {
     struct pool_key key;
     struct draft_extent *extents;
     size_t count, room;
-    int error; /* a write failed half way: what it holds is not what was written */
+    uint64_t wanted_from, wanted_to; /* bytes that are about to be written */
+    int error;               /* a write failed half way: what it holds is not what was written */
+    struct pool_draft *next; /* of the pool */
 };
 
 int pool_begin(struct pool *pool, const struct pool_key *key, struct pool_draft **out)
@@ -51,6 +53,8 @@ int pool_begin(struct pool *pool, const struct pool_key *key, struct pool_draft 
         return -ENOMEM;
     draft->pool = pool;
     draft->key = *key;
+    draft->next = pool->drafts;
+    pool->drafts = draft;
     *out = draft;
     return 0;
 }
@@ -65,6 +69,12 @@ void pool_drop(struct pool_draft *draft)
 {
     if (draft == NULL)
         return;
+    for (struct pool_draft **at = &draft->pool->drafts; *at != NULL; at = &(*at)->next) {
+        if (*at == draft) {
+            *at = draft->next;
+            break;
+        }
+    }
     for (size_t i = 0; i < draft->count; i++)
         give(draft, &draft->extents[i], 0);
     free(draft->extents);
@@ -102,6 +112,32 @@ static size_t before(const struct pool_draft *draft, uint64_t offset)
     return low;
 }
 
+/* Gives back what extents have taken ahead. */
+static void trim(struct pool_draft *draft)
+{
+    for (size_t i = 0; i < draft->count; i++) {
+        struct draft_extent *extent = &draft->extents[i];
+        uint64_t used = extent->length, end = reach(draft, i);
+
+        if (extent->offset < draft->wanted_to && end > draft->wanted_from) {
+            end = end < draft->wanted_to ? end : draft->wanted_to;
+            used = end - extent->offset > used ? end - extent->offset : used;
+        }
+        give(draft, extent, body_units(used));
+        extent->units = body_units(used);
+    }
+}
+
+/* Where nothing is free: what all drafts have taken ahead is. */
+static bool trim_all(struct pool *pool)
+{
+    uint64_t before = pool->data.free;
+
+    for (struct pool_draft *draft = pool->drafts; draft != NULL; draft = draft->next)
+        trim(draft);
+    return pool->data.free > before;
+}
+
 /* An extent for the bytes from offset on, which none holds, at index i. */
 static int add(struct pool_draft *draft, size_t i, uint64_t offset)
 {
@@ -124,7 +160,7 @@ static int add(struct pool_draft *draft, size_t i, uint64_t offset)
     }
     units = space_take(&draft->pool->data, body_units(end - start), &first);
     if (units == 0)
-        return -ENOSPC;
+        return trim_all(draft->pool) ? 0 : -ENOSPC; /* 0: try again */
     if (start + units * PORTUS_POOL_UNIT <= offset)
         start = offset; /* little was free: none of it for bytes before */
     extent = &draft->extents[i];
@@ -158,6 +194,8 @@ static int reserve(struct pool_draft *draft, uint64_t offset, uint64_t end)
 {
     int error = 0;
 
+    draft->wanted_from = offset;
+    draft->wanted_to = end;
     while (offset < end && error == 0) {
         size_t i = before(draft, offset);
 
@@ -166,6 +204,7 @@ static int reserve(struct pool_draft *draft, uint64_t offset, uint64_t end)
         else
             offset = reach(draft, i - 1);
     }
+    draft->wanted_from = draft->wanted_to = 0;
     if (error != 0)
         remove_empty(draft);
     return error;
@@ -262,9 +301,9 @@ static int finish(struct pool_draft *draft)
 {
     int error = 0;
 
+    trim(draft);
     for (size_t i = 0; i < draft->count && error == 0; i++) {
         struct draft_extent *extent = &draft->extents[i];
-        uint64_t keep = body_units(extent->length);
 
         if (!extent->summed) {
             extent->crc = 0;
@@ -272,8 +311,6 @@ static int finish(struct pool_draft *draft)
                 map_read_crc(draft->pool->map, extent->place, NULL, extent->length, &extent->crc);
             extent->summed = error == 0;
         }
-        give(draft, extent, keep);
-        extent->units = keep;
     }
     return error;
 }
@@ -298,7 +335,8 @@ int pool_publish(struct pool *pool, struct body *body, uint64_t takes, bool pinn
                  (unsigned long long)pool->slots.units, body->path);
         return -ENOSPC;
     }
-    if (!space_take_all(&pool->data, units, &first)) {
+    if (!space_take_all(&pool->data, units, &first) &&
+        !(trim_all(pool) && space_take_all(&pool->data, units, &first))) {
         space_give(&pool->slots, slot, 1);
         return -ENOSPC;
     }

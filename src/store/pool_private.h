@@ -53,6 +53,7 @@ struct pool {
     unsigned lines; /* of damage that were written */
     uint64_t seed[2];
     struct pool_cache *cache;
+    struct pool_draft *drafts;
 };
 
 /* The same as pool_open and pool_create, on memory that is mapped already; takes map over. */

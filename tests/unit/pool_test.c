@@ -214,6 +214,34 @@ static void test_fragmented(void **state)
     free(bytes);
 }
 
+/* What a draft has taken ahead is no reason to refuse another. */
+static void test_ahead(void **state)
+{
+    struct pool_attributes attributes = {.path = "/a", .size = 11};
+    struct pool_draft *drafts[30];
+    struct contents contents;
+    struct pool *pool;
+    uint64_t number;
+
+    image_make(base, SIZE, 32);
+    pool = image_open(base, SIZE);
+    for (int i = 0; i < 30; i++) {
+        struct pool_key key = key_of(i);
+
+        assert_int_equal(pool_begin(pool, &key, &drafts[i]), 0);
+        assert_int_equal(pool_write(drafts[i], 0, "hello", 5), 0);
+    }
+    for (int i = 0; i < 30; i++) {
+        assert_int_equal(pool_write(drafts[i], 5, " world", 6), 0);
+        assert_int_equal(pool_commit(drafts[i], &attributes, &number), 0);
+    }
+    contents = contents_of(pool);
+    assert_int_equal(contents.count, 30);
+    assert_int_equal(contents.error, 0);
+    check_free(pool, &contents);
+    pool_close(pool);
+}
+
 static void test_full(void **state)
 {
     char *bytes = calloc(1, FILE_SIZE);
@@ -538,13 +566,13 @@ static void test_siphash(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_drafts),       cmocka_unit_test(test_fragmented),
-        cmocka_unit_test(test_full),         cmocka_unit_test(test_attributes),
-        cmocka_unit_test(test_numbers),      cmocka_unit_test(test_rename),
-        cmocka_unit_test(test_pin),          cmocka_unit_test(test_room),
-        cmocka_unit_test(test_room_settled), cmocka_unit_test(test_rename_settled),
-        cmocka_unit_test(test_grow),         cmocka_unit_test(test_word),
-        cmocka_unit_test(test_siphash),
+        cmocka_unit_test(test_drafts),         cmocka_unit_test(test_fragmented),
+        cmocka_unit_test(test_ahead),          cmocka_unit_test(test_full),
+        cmocka_unit_test(test_attributes),     cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_rename),         cmocka_unit_test(test_pin),
+        cmocka_unit_test(test_room),           cmocka_unit_test(test_room_settled),
+        cmocka_unit_test(test_rename_settled), cmocka_unit_test(test_grow),
+        cmocka_unit_test(test_word),           cmocka_unit_test(test_siphash),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,0 +1,656 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pool_crash_test.c -- a power cut after each store of each operation
+ *
+ * A backend records every store, flush and fence of an operation. They are replayed: after
+ * each store, the lines that are not surely persistent are dropped, kept, or torn at 8
+ * bytes (all combinations where those are few, random ones otherwise), the pool is opened
+ * from what is left, and must be as before the operation or as after it.
+ */
+#include "pool_image.h"
+
+#define SIZE (IMAGE_DATA + (128u << 10))
+#define LIMIT (SIZE + (64u << 10)) /* grown */
+#define LINE 64
+#define LINES (LIMIT / LINE)
+#define ALL_OF 4 /* lines up to which all combinations are tried */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SAMPLES 20 /* ten times slower */
+#define OPERATIONS 120
+#define STATES_LEAST 5000
+#else
+#define SAMPLES 150
+#define OPERATIONS 520
+#define STATES_LEAST 100000
+#endif
+
+/* ---- what an operation did ---- */
+
+enum { STORE, FLUSH, FENCE };
+
+struct event {
+    int kind;
+    uint64_t offset;
+    uint32_t length;
+    size_t bytes; /* where they stand in the log */
+};
+
+static struct {
+    struct event *events;
+    size_t count, room;
+    char *bytes;
+    size_t used, bytes_room;
+    char *base;
+} tape;
+
+static void record(int kind, const char *at, size_t length, const char *bytes)
+{
+    if (tape.count == tape.room) {
+        tape.room = tape.room * 2 + 64;
+        tape.events = realloc(tape.events, tape.room * sizeof(*tape.events));
+    }
+    if (bytes != NULL && tape.used + length > tape.bytes_room) {
+        tape.bytes_room = (tape.used + length) * 2;
+        tape.bytes = realloc(tape.bytes, tape.bytes_room);
+    }
+    tape.events[tape.count++] =
+        (struct event){kind, at == NULL ? 0 : at - tape.base, length, tape.used};
+    if (bytes != NULL) {
+        memcpy(tape.bytes + tape.used, bytes, length);
+        tape.used += length;
+    }
+}
+
+static void tape_copy(void *self, char *to, const void *from, size_t length)
+{
+    image_copy(NULL, to, from, length);
+    record(STORE, to, length, to);
+}
+
+static uint32_t tape_copy_crc(void *self, char *to, const void *from, size_t length, uint32_t crc)
+{
+    crc = image_copy_crc(NULL, to, from, length, crc);
+    record(STORE, to, length, to);
+    return crc;
+}
+
+static void tape_store(void *self, uint64_t *to, uint64_t value)
+{
+    *to = value;
+    record(STORE, (char *)to, sizeof(value), (char *)to);
+}
+
+static void tape_flush(void *self, char *at, size_t length)
+{
+    record(FLUSH, at, length, NULL);
+}
+
+static int tape_fence(void *self)
+{
+    record(FENCE, NULL, 0, NULL);
+    return 0;
+}
+
+static const struct map_backend tape_backend = {tape_copy, tape_copy_crc, tape_store, tape_flush,
+                                                tape_fence};
+
+/* ---- what a check changes is undone ---- */
+
+static struct {
+    struct {
+        char *at;
+        uint32_t length;
+        size_t bytes;
+    } steps[4096];
+    size_t count, used;
+    char bytes[1 << 20];
+} undo;
+
+static void undo_note(char *at, size_t length)
+{
+    assert_true(undo.count < 4096 && undo.used + length <= sizeof(undo.bytes));
+    undo.steps[undo.count].at = at;
+    undo.steps[undo.count].length = length;
+    undo.steps[undo.count++].bytes = undo.used;
+    memcpy(undo.bytes + undo.used, at, length);
+    undo.used += length;
+}
+
+static void undo_all(void)
+{
+    while (undo.count > 0) {
+        undo.count--;
+        memcpy(undo.steps[undo.count].at, undo.bytes + undo.steps[undo.count].bytes,
+               undo.steps[undo.count].length);
+    }
+    undo.used = 0;
+}
+
+static void undo_copy(void *self, char *to, const void *from, size_t length)
+{
+    undo_note(to, length);
+    image_copy(NULL, to, from, length);
+}
+
+static uint32_t undo_copy_crc(void *self, char *to, const void *from, size_t length, uint32_t crc)
+{
+    undo_note(to, length);
+    return image_copy_crc(NULL, to, from, length, crc);
+}
+
+static void undo_store(void *self, uint64_t *to, uint64_t value)
+{
+    undo_note((char *)to, sizeof(value));
+    *to = value;
+}
+
+static const struct map_backend undo_backend = {undo_copy, undo_copy_crc, undo_store, image_flush,
+                                                image_fence};
+
+/* ---- what must hold ---- */
+
+static char *image; /* the memory that is opened; between checks: what is surely persistent */
+static uint64_t states;
+
+static struct {
+    struct contents contents[40]; /* before, between the steps of the operation, after */
+    unsigned count;
+    bool may_refuse;   /* no pool is there yet, or no more */
+    bool may_repair;   /* it changes superblocks or marks, where a torn line is damage */
+    uint64_t sizes[2]; /* of the pool, before and after */
+} allowed;
+
+static bool is_allowed(const struct contents *contents)
+{
+    for (unsigned i = 0; i < allowed.count; i++)
+        if (same_contents(contents, &allowed.contents[i]))
+            return true;
+    return false;
+}
+
+static void check_pool(struct pool *pool, bool repaired)
+{
+    struct contents contents = contents_of(pool);
+    struct pool_state look;
+
+    assert_int_equal(contents.error, 0);
+    assert_true(is_allowed(&contents));
+    pool_look(pool, &look);
+    assert_int_equal(look.damaged, 0);
+    assert_true(look.size == allowed.sizes[0] || look.size == allowed.sizes[1]);
+    if (!repaired || !allowed.may_repair)
+        assert_int_equal(look.repaired, 0);
+    if (pool->map->writable)
+        check_free(pool, &contents);
+}
+
+static void check_state(uint64_t *seed)
+{
+    struct pool *pool;
+    uint64_t number;
+    size_t written;
+    int error;
+
+    states++;
+    if (below(seed, 8) == 0) { /* a reader sees the same, and changes nothing */
+        error = image_open_by(&pool, image, LIMIT, false, &undo_backend, NULL);
+        assert_true(error == 0 || (error == -EUCLEAN && allowed.may_refuse));
+        if (error == 0) {
+            check_pool(pool, true);
+            pool_close(pool);
+        }
+        assert_int_equal(undo.count, 0);
+    }
+    error = image_open_by(&pool, image, LIMIT, true, &undo_backend, NULL);
+    if (error != 0) {
+        assert_int_equal(error, -EUCLEAN);
+        assert_true(allowed.may_refuse);
+        assert_int_equal(undo.count, 0);
+        return;
+    }
+    check_pool(pool, true);
+    pool_close(pool);
+    /* Once more: nothing is left to be repaired. */
+    written = undo.count;
+    assert_int_equal(image_open_by(&pool, image, LIMIT, true, &undo_backend, NULL), 0);
+    check_pool(pool, false);
+    assert_int_equal(undo.count, written);
+    if (below(seed, 16) == 0) { /* and it works */
+        struct contents contents = contents_of(pool);
+        size_t count = contents.count;
+
+        error = image_commit(pool, 99, "/later", 99, 2000, &number);
+        assert_true(error == 0 || (error == -ENOSPC && pool->data.free < 8));
+        contents = contents_of(pool);
+        assert_int_equal(contents.error, 0);
+        assert_int_equal(contents.count, count + (error == 0));
+        check_free(pool, &contents);
+    }
+    pool_close(pool);
+    undo_all();
+}
+
+/* ---- replay ---- */
+
+/* A line that was stored to since it was last surely persistent. */
+struct line {
+    uint64_t number;
+    char now[LINE];     /* as the program sees it */
+    char flushed[LINE]; /* as it was when it was flushed last */
+    bool flush;
+};
+
+static struct line *lines; /* of the operation that is replayed */
+static size_t lines_count;
+static uint32_t *line_index; /* + 1; by line number */
+
+static struct line *line_of(uint64_t number)
+{
+    if (line_index[number] == 0) {
+        struct line *line = &lines[lines_count++];
+
+        line_index[number] = lines_count;
+        line->number = number;
+        line->flush = false;
+        memcpy(line->now, image + number * LINE, LINE);
+    }
+    return &lines[line_index[number] - 1];
+}
+
+static void replay_store(const struct event *event)
+{
+    for (uint64_t i = 0; i < event->length;) {
+        uint64_t at = event->offset + i, left = LINE - at % LINE;
+        uint64_t n = event->length - i < left ? event->length - i : left;
+
+        memcpy(line_of(at / LINE)->now + at % LINE, tape.bytes + event->bytes + i, n);
+        i += n;
+    }
+}
+
+static void replay_flush(const struct event *event)
+{
+    for (uint64_t n = event->offset / LINE; n <= (event->offset + event->length - 1) / LINE; n++) {
+        struct line *line;
+
+        if (line_index[n] == 0)
+            continue;
+        line = &lines[line_index[n] - 1];
+        memcpy(line->flushed, line->now, LINE);
+        line->flush = true;
+    }
+}
+
+static void replay_fence(void)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < lines_count; i++) {
+        struct line line = lines[i];
+
+        if (line.flush)
+            memcpy(image + line.number * LINE, line.flushed, LINE);
+        line_index[line.number] = 0;
+        if (memcmp(image + line.number * LINE, line.now, LINE) != 0) {
+            line.flush = false;
+            lines[kept++] = line;
+            line_index[line.number] = kept;
+        }
+    }
+    lines_count = kept;
+}
+
+/* What becomes of a line: 0 dropped, 1 kept, 2 torn. */
+static void apply(const struct line *line, unsigned fate, uint64_t *seed)
+{
+    char *to = image + line->number * LINE;
+
+    if (fate == 1)
+        memcpy(to, line->now, LINE);
+    for (int word = 0; fate == 2 && word < LINE; word += 8)
+        if (below(seed, 2) == 0)
+            memcpy(to + word, line->now + word, 8);
+}
+
+static void cut_here(uint64_t *seed)
+{
+    static char saved[4096][LINE];
+    unsigned combinations = 1, samples = SAMPLES;
+
+    assert_true(lines_count < 4096);
+    for (size_t i = 0; i < lines_count; i++) {
+        memcpy(saved[i], image + lines[i].number * LINE, LINE);
+        combinations *= lines_count <= ALL_OF ? 3 : 1;
+    }
+    if (lines_count <= ALL_OF)
+        samples = combinations;
+    for (unsigned sample = 0; sample < samples; sample++) {
+        unsigned rest = sample, mood = sample < 2 ? sample : below(seed, 5);
+
+        for (size_t i = 0; i < lines_count; i++) {
+            unsigned fate = rest % 3;
+
+            if (lines_count > ALL_OF) {
+                fate = mood > 2 ? below(seed, 3) : mood;
+                if (mood < 3 && sample > 1 && below(seed, 8) == 0)
+                    fate = below(seed, 3);
+            }
+            apply(&lines[i], fate, seed);
+            rest /= 3;
+        }
+        check_state(seed);
+        for (size_t i = 0; i < lines_count; i++)
+            memcpy(image + lines[i].number * LINE, saved[i], LINE);
+    }
+}
+
+static void replay(uint64_t *seed)
+{
+    lines_count = 0;
+    for (size_t i = 0; i < tape.count; i++) {
+        const struct event *event = &tape.events[i];
+
+        if (event->kind == STORE) {
+            replay_store(event);
+            cut_here(seed);
+        } else if (event->kind == FLUSH) {
+            replay_flush(event);
+        } else {
+            replay_fence();
+        }
+    }
+    /* An operation leaves nothing that is not persistent, but for what nobody reads. */
+    cut_here(seed);
+    for (size_t i = 0; i < lines_count; i++)
+        line_index[lines[i].number] = 0;
+}
+
+/* ---- operations ---- */
+
+static char *work; /* where they happen */
+
+static struct pool *begin(void)
+{
+    struct pool *pool;
+    struct map *map;
+
+    memcpy(image, work, LIMIT);
+    tape.base = work;
+    tape.count = tape.used = 0;
+    assert_int_equal(map_memory(&map, work, SIZE, LIMIT, &tape_backend, NULL), 0);
+    map->size = LIMIT;
+    assert_int_equal(pool_open_map(&pool, map, true), 0);
+    assert_int_equal(tape.count, 0); /* nothing to repair after a whole operation */
+    memset(&allowed, 0, sizeof(allowed));
+    allowed.contents[allowed.count++] = contents_of(pool);
+    allowed.sizes[0] = pool->super.pool_bytes;
+    return pool;
+}
+
+static void end(struct pool *pool, uint64_t *seed)
+{
+    allowed.contents[allowed.count++] = contents_of(pool);
+    allowed.sizes[1] = pool->super.pool_bytes;
+    assert_int_equal(allowed.contents[allowed.count - 1].error, 0);
+    pool_close(pool);
+    replay(seed);
+}
+
+/* Contents between removals: the versions that are gone at the end went one by one. */
+static void allow_steps(const struct contents *before, const struct contents *after)
+{
+    struct contents now = *before;
+
+    for (size_t i = 0, kept = 0; i < now.count;) {
+        if (kept < after->count && now.numbers[i] == after->numbers[kept]) {
+            i++;
+            kept++;
+            continue;
+        }
+        now.count--;
+        memmove(&now.numbers[i], &now.numbers[i + 1], (now.count - i) * sizeof(*now.numbers));
+        memmove(&now.sums[i], &now.sums[i + 1], (now.count - i) * sizeof(*now.sums));
+        assert_true(allowed.count < 38);
+        allowed.contents[allowed.count++] = now;
+    }
+}
+
+static int pick(const struct pool_version *version, void *argument)
+{
+    uint64_t *left = argument;
+
+    return (*left)-- == 0 ? (int)version->number : 0;
+}
+
+static int take(const struct pool_version *version, void *argument)
+{
+    struct pool_version *wanted = argument;
+
+    if (version->number != wanted->number)
+        return 0;
+    *wanted = *version;
+    return 1;
+}
+
+/* A random version; false: there is none. */
+static bool any(struct pool *pool, uint64_t *seed, struct pool_version *version)
+{
+    uint64_t left = allowed.contents[0].count;
+
+    if (left == 0)
+        return false;
+    left = below(seed, left);
+    version->number = pool_each(pool, pick, &left);
+    return pool_each(pool, take, version) == 1;
+}
+
+static void operate(struct pool *pool, uint64_t *seed)
+{
+    static const char *const paths[] = {"/d/a", "/d/b", "/d/c.tmp", "/e/f"};
+    struct pool_version version;
+    struct contents after;
+    uint64_t number, kind = below(seed, 10);
+    uint32_t file = below(seed, 4);
+    int error = 0;
+
+    if (kind < 4 || !any(pool, seed, &version)) {
+        error =
+            image_commit(pool, file, paths[file], random64(seed), 1 + below(seed, 6000), &number);
+        if (error == -ENOSPC)
+            kind = 9;
+    } else if (kind < 6) {
+        error = pool_rename(pool, &version.key, paths[below(seed, 4)], &number);
+    } else if (kind < 7) {
+        error = pool_remove(pool, &version);
+    } else if (kind < 8) {
+        allowed.may_repair = true;
+        error = pool_pin(pool, &version, !version.pinned);
+    }
+    if (kind >= 8) {
+        assert_true(pool_make_room(pool, kind == 8 ? UINT64_MAX : 60 << 10, 1) >= 0);
+        after = contents_of(pool);
+        allow_steps(&allowed.contents[0], &after);
+    }
+    assert_true(error == 0 || error == -ENOSPC);
+}
+
+static void test_operations(void **state)
+{
+    uint64_t seed = 20, before = states;
+
+    image_make(work, SIZE, 32);
+    for (int i = 0; i < OPERATIONS; i++) {
+        struct pool *pool = begin();
+
+        if (allowed.contents[0].count > 24 && pool->data.free > 0) {
+            struct pool_version version;
+
+            assert_true(any(pool, &seed, &version));
+            assert_int_equal(pool_remove(pool, &version), 0);
+        } else {
+            operate(pool, &seed);
+        }
+        end(pool, &seed);
+    }
+    print_message("%llu states of operations\n", (unsigned long long)(states - before));
+}
+
+static void test_draft(void **state)
+{
+    uint64_t seed = 30, number;
+
+    /* Written in pieces, over one another, cut; then dropped or committed. */
+    image_make(work, SIZE, 32);
+    for (int i = 0; i < 6; i++) {
+        struct pool_attributes attributes = {.path = "/d/a", .job = "job"};
+        struct pool_key key = key_of(1);
+        struct pool_draft *draft;
+        struct pool *pool = begin();
+        char bytes[3000];
+
+        assert_int_equal(pool_begin(pool, &key, &draft), 0);
+        for (int j = 0; j < 4; j++) {
+            fill_bytes(bytes, sizeof(bytes), random64(&seed) | 1);
+            assert_int_equal(pool_write(draft, below(&seed, 8000), bytes, 1 + below(&seed, 3000)),
+                             0);
+        }
+        attributes.size = 4000 + below(&seed, 9000);
+        if (i % 3 == 2)
+            pool_drop(draft);
+        else
+            assert_int_equal(pool_commit(draft, &attributes, &number), 0);
+        end(pool, &seed);
+    }
+}
+
+static void test_grow(void **state)
+{
+    uint64_t seed = 40, number;
+    struct pool *pool;
+
+    for (int i = 0; i < 8; i++) {
+        image_make(work, SIZE, 32);
+        pool = begin();
+        assert_int_equal(image_commit(pool, 1, "/d/a", 5, 3000, &number), 0);
+        pool_close(pool);
+        pool = begin();
+        allowed.may_repair = true;
+        assert_int_equal(pool_grow(pool, LIMIT), 0);
+        end(pool, &seed);
+    }
+}
+
+/* Over nothing, and over an older pool. */
+static void test_create(void **state)
+{
+    uint64_t seed = 50, number;
+    struct pool *pool;
+    struct map *map;
+
+    for (int i = 0; i < 6; i++) {
+        image_make(work, SIZE, 32);
+        pool = begin();
+        assert_int_equal(image_commit(pool, 1, "/d/a", 6, 3000, &number), 0);
+        pool_close(pool);
+        pool_close(begin());
+        if (i % 2 == 0) {
+            memset(work, 0, LIMIT);
+            memset(image, 0, LIMIT);
+            allowed.count = 0;
+        }
+        assert_int_equal(map_memory(&map, work, SIZE, SIZE, &tape_backend, NULL), 0);
+        if (i % 2 != 0)
+            assert_int_equal(pool_create_map(map, SIZE, 32, false, false), -EEXIST);
+        assert_int_equal(tape.count, 0);
+        assert_int_equal(pool_create_map(map, SIZE, 32, true, false), 0);
+        map_close(map);
+        allowed.contents[allowed.count++] = (struct contents){0};
+        allowed.sizes[0] = allowed.sizes[1] = SIZE;
+        allowed.may_refuse = allowed.may_repair = true;
+        replay(&seed);
+    }
+}
+
+/* The test itself: with the flushes taken away, something must go wrong. */
+static void lose_flush(void *self, char *at, size_t length)
+{
+}
+
+static void test_sees_missing_flush(void **state)
+{
+    struct map_backend backend = tape_backend;
+    uint64_t seed = 60, number;
+    struct pool *pool;
+    struct map *map;
+    size_t wrong = 0;
+
+    backend.flush = lose_flush;
+    image_make(work, SIZE, 32);
+    memcpy(image, work, LIMIT);
+    tape.base = work;
+    tape.count = tape.used = lines_count = 0;
+    assert_int_equal(map_memory(&map, work, LIMIT, LIMIT, &backend, NULL), 0);
+    assert_int_equal(pool_open_map(&pool, map, true), 0);
+    assert_int_equal(image_commit(pool, 1, "/d/a", 7, 3000, &number), 0);
+    pool_close(pool);
+    for (size_t i = 0; i < tape.count; i++)
+        if (tape.events[i].kind == STORE)
+            replay_store(&tape.events[i]);
+    for (int i = 0; i < 100; i++) {
+        struct contents contents;
+
+        memcpy(image, work, PORTUS_POOL_SECOND + PORTUS_POOL_PAGE);
+        for (size_t j = 0; j < lines_count; j++) {
+            memset(image + lines[j].number * LINE, 0, LINE);
+            apply(&lines[j], below(&seed, 2), &seed);
+        }
+        if (image_open_by(&pool, image, LIMIT, true, &image_backend, NULL) != 0) {
+            wrong++;
+            continue;
+        }
+        contents = contents_of(pool);
+        wrong += contents.error != 0 || pool->damaged_count > 0;
+        pool_close(pool);
+    }
+    for (size_t i = 0; i < lines_count; i++)
+        line_index[lines[i].number] = 0;
+    lines_count = 0;
+    assert_true(wrong > 10);
+}
+
+static int setup(void **state)
+{
+    image = aligned_alloc(4096, LIMIT);
+    work = aligned_alloc(4096, LIMIT);
+    lines = calloc(LINES, sizeof(*lines));
+    line_index = calloc(LINES + 1, sizeof(*line_index));
+    assert_true(image != NULL && work != NULL && lines != NULL && line_index != NULL);
+    memset(work, 0, LIMIT);
+    portus_log_setup(PORTUS_LOG_ERROR, "/dev/null", "portus: ");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    print_message("%llu states\n", (unsigned long long)states);
+    free(image);
+    free(work);
+    free(lines);
+    free(line_index);
+    free(tape.events);
+    free(tape.bytes);
+    return states >= STATES_LEAST ? 0 : -1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_operations),
+        cmocka_unit_test(test_draft),
+        cmocka_unit_test(test_grow),
+        cmocka_unit_test(test_create),
+        cmocka_unit_test(test_sees_missing_flush),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

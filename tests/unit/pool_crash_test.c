@@ -359,7 +359,11 @@ static void replay(uint64_t *seed)
             replay_fence();
         }
     }
-    /* An operation leaves nothing that is not persistent, but for what nobody reads. */
+    /* It has returned: from now on the pool is as after it, whatever is not persistent yet. */
+    allowed.contents[0] = allowed.contents[allowed.count - 1];
+    allowed.count = 1;
+    allowed.sizes[0] = allowed.sizes[1];
+    allowed.may_refuse = false;
     cut_here(seed);
     for (size_t i = 0; i < lines_count; i++)
         line_index[lines[i].number] = 0;

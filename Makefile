@@ -5,6 +5,7 @@
 #   make check-sanitize   the agent and unit tests under ASan, UBSan, TSan
 #   make check-errors     a save with each of its system calls failing in turn
 #   make fuzz       random programs plainly and with the shim, without an end (F='--seconds 60')
+#   make fuzz-pool  hostile pool images, without an end (F=-max_total_time=60); needs clang
 #   make bench      the measured table     (ratios of one run)
 #   make install    DESTDIR= PREFIX=/usr/local
 #   make dist       a source archive
@@ -50,7 +51,7 @@ ifeq ($(SANITIZE),)
 PROGRAMS += $(B)/libportus_shim.so
 endif
 
-.PHONY: all man tests check check-sanitize check-unit check-errors fuzz bench install dist clean format tidy
+.PHONY: all man tests check check-sanitize check-unit check-errors fuzz bench install dist clean format tidy fuzz-pool
 .DELETE_ON_ERROR:
 all: $(PROGRAMS) $(B)/portus-run
 
@@ -137,6 +138,13 @@ fuzz: all $(FUZZ)
 
 check-errors: all $(FAULTS)
 	B=$(B) python3 tests/faults/faults $(F)
+
+# The pool's images, by clang's libFuzzer.
+fuzz-pool:
+	@mkdir -p $(B)/fuzz-pool/corpus
+	clang $(filter-out -MMD -MP,$(BASE)) -Wno-missing-prototypes -O1 -g -fsanitize=fuzzer,address,undefined \
+	  -o $(B)/fuzz-pool/pool_fuzz tests/fuzz/pool_fuzz.c $(patsubst $(B)/%.o,%.c,$(POOL) $(COMMON)) -lpmem2
+	$(B)/fuzz-pool/pool_fuzz -timeout=10 -max_len=600 $(F) $(B)/fuzz-pool/corpus
 
 bench: all $(BENCH)
 	B=$(B) python3 tests/bench/bench.py

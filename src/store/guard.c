@@ -2,8 +2,8 @@
 /*
  * guard.c -- returns from a SIGBUS to where the access began
  *
- * SA_NODEFER, so that the signal is not blocked after the jump and the mask need not
- * be saved for each access. The handler is set again whenever a pool is opened:
+ * The signal mask is taken from the context of the signal, so that it need not be saved
+ * for each access. The handler is set again whenever a pool is opened:
  * others in the process may have set theirs meanwhile.
  */
 #include "store/guard.h"
@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
+#include <ucontext.h>
 
 #include "common/log.h"
 
@@ -28,6 +29,7 @@ static void caught(int signal, siginfo_t *info, void *context)
     if (jump != NULL && info->si_code != BUS_MCEERR_AO) {
         target = NULL;
         address = (uintptr_t)info->si_addr;
+        pthread_sigmask(SIG_SETMASK, &((ucontext_t *)context)->uc_sigmask, NULL);
         siglongjmp(*jump, 1);
     }
     if (before.sa_flags & SA_SIGINFO) {
@@ -49,7 +51,7 @@ int guard_install(void)
         return 0;
     memset(&action, 0, sizeof(action));
     action.sa_sigaction = caught;
-    action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&action.sa_mask);
     if (sigaction(SIGBUS, &action, &before) != 0) {
         int error = errno;

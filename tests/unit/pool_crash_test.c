@@ -14,10 +14,14 @@
 #define LINE 64
 #define LINES (LIMIT / LINE)
 #define ALL_OF 4 /* lines up to which all combinations are tried */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SAMPLES 20 /* ten times slower */
-#define OPERATIONS 120
-#define STATES_LEAST 5000
+#if defined(__SANITIZE_THREAD__)
+#define SAMPLES 10 /* one thread: to see that it runs */
+#define OPERATIONS 60
+#define STATES_LEAST 1000
+#elif defined(__SANITIZE_ADDRESS__)
+#define SAMPLES 50 /* ten times slower */
+#define OPERATIONS 250
+#define STATES_LEAST 20000
 #else
 #define SAMPLES 150
 #define OPERATIONS 520

@@ -117,10 +117,10 @@ int pool_remove(struct pool *pool, const struct pool_version *version);
 /* Frees the slots of all versions that were found damaged when it was opened. */
 int pool_remove_damaged(struct pool *pool);
 
-/* Removes the oldest versions that are superseded and not pinned until bytes are free; the
- * keep newest of each object and of each path (of a job and file system) stay, and what a
- * directory's last settled commit still needs. A path counts because a file that is renamed
- * over another supersedes it. Returns bytes that are free then, or a negative errno. */
+/* Removes the oldest versions that are superseded and not pinned until bytes and two slots are
+ * free; the keep newest of each object and of each path (of a job and file system) stay, and
+ * what a directory's last settled commit still needs. A path counts because a file that is
+ * renamed over another supersedes it. Returns bytes that are free then, or a negative errno. */
 int64_t pool_make_room(struct pool *pool, uint64_t bytes, unsigned keep);
 
 /* Enlarges the pool to size bytes (a file is extended). */

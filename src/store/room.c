@@ -86,6 +86,12 @@ static void choose(const struct pool *pool, struct groups *keys, struct groups *
     }
 }
 
+/* A slot for a commit and one for the rename after it, too. */
+static bool has_room(const struct pool *pool, uint64_t bytes)
+{
+    return pool->data.free * PORTUS_POOL_UNIT >= bytes && pool->slots.free >= 2;
+}
+
 static int remove_spare(struct pool *pool, uint64_t bytes, const uint64_t *numbers, size_t count)
 {
     int error = 0;
@@ -94,7 +100,7 @@ static int remove_spare(struct pool *pool, uint64_t bytes, const uint64_t *numbe
         const struct entry *entry = pool_find(pool, numbers[i]);
         struct pool_version version = {.number = numbers[i], .place = entry->slot};
 
-        if (pool->data.free * PORTUS_POOL_UNIT >= bytes)
+        if (has_room(pool, bytes))
             break;
         error = pool_remove(pool, &version);
     }
@@ -111,7 +117,7 @@ int64_t pool_make_room(struct pool *pool, uint64_t bytes, unsigned keep)
 
     if (!pool->map->writable)
         return -EROFS;
-    if (pool->data.free * PORTUS_POOL_UNIT >= bytes || pool->count == 0)
+    if (has_room(pool, bytes) || pool->count == 0)
         return pool->data.free * PORTUS_POOL_UNIT;
     spare = calloc(pool->count, sizeof(*spare));
     numbers = calloc(pool->count, sizeof(*numbers));

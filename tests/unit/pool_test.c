@@ -447,6 +447,23 @@ static void test_room(void **state)
     pool_close(pool);
 }
 
+/* Slots run out before bytes do. */
+static void test_room_slots(void **state)
+{
+    struct pool_key key = key_of(1);
+    struct pool *pool;
+    uint64_t number;
+
+    image_make(base, SIZE, 4);
+    pool = image_open(base, SIZE);
+    for (int i = 0; i < 20; i++) {
+        assert_true(pool_make_room(pool, 2048, 1) >= 2048);
+        commit(pool, 1, "/x/tmp", false);
+        assert_int_equal(pool_rename(pool, &key, "/x/a", &number), 0);
+    }
+    pool_close(pool);
+}
+
 /* What the last settled state of a directory consists of stays. */
 static void test_room_settled(void **state)
 {
@@ -566,13 +583,14 @@ static void test_siphash(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_drafts),         cmocka_unit_test(test_fragmented),
-        cmocka_unit_test(test_ahead),          cmocka_unit_test(test_full),
-        cmocka_unit_test(test_attributes),     cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_rename),         cmocka_unit_test(test_pin),
-        cmocka_unit_test(test_room),           cmocka_unit_test(test_room_settled),
-        cmocka_unit_test(test_rename_settled), cmocka_unit_test(test_grow),
-        cmocka_unit_test(test_word),           cmocka_unit_test(test_siphash),
+        cmocka_unit_test(test_drafts),       cmocka_unit_test(test_fragmented),
+        cmocka_unit_test(test_ahead),        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_attributes),   cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_rename),       cmocka_unit_test(test_pin),
+        cmocka_unit_test(test_room),         cmocka_unit_test(test_room_slots),
+        cmocka_unit_test(test_room_settled), cmocka_unit_test(test_rename_settled),
+        cmocka_unit_test(test_grow),         cmocka_unit_test(test_word),
+        cmocka_unit_test(test_siphash),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

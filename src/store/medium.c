@@ -363,7 +363,7 @@ static int take_new(struct map *map, const char *path)
 {
     struct medium *medium = map->medium;
     struct stat status;
-    int error, length = snprintf(medium->beside, sizeof(medium->beside), "%s.new", path);
+    int error, length = snprintf(medium->beside, sizeof(medium->beside), "%s.portus-new", path);
 
     snprintf(medium->target, sizeof(medium->target), "%s", path);
     if (length >= (int)sizeof(medium->beside)) {

@@ -283,31 +283,6 @@ static bool mark_extents(struct pool *pool, const struct body *body)
     return true;
 }
 
-/*
- * Whether entry was replaced by a rename that stopped before it was removed. If what says
- * so is not of the same file and extents, it is that which is damaged.
- */
-static int was_taken(struct pool *pool, struct entry *entry, struct body bodies[2], bool *taken)
-{
-    struct entry *other = &pool->entries[entry->other - 1];
-    const char *why;
-    int error = load(pool, other, &bodies[1], &why);
-
-    *taken = false;
-    if (error == -ENOMEM)
-        return error;
-    if (error != 0 || other->dead)
-        return 0; /* left out in its turn */
-    error = load(pool, entry, &bodies[0], &why);
-    if (error == -ENOMEM)
-        return error;
-    if (error == 0 &&
-        (!body_same_key(&bodies[0], &bodies[1]) || !body_same_extents(&bodies[0], &bodies[1])))
-        return leave_out(pool, other, "it takes the place of another file's version", 0, 0);
-    *taken = true;
-    return 0;
-}
-
 static int take_version(struct pool *pool, struct entry *entry, struct body bodies[2])
 {
     struct body *body = &bodies[0];
@@ -335,23 +310,57 @@ static int take_version(struct pool *pool, struct entry *entry, struct body bodi
     return 0;
 }
 
+/*
+ * Whether entry was replaced by a rename that stopped before it was removed: then what
+ * replaced it is taken in its place, with its claim to the extents. If that is not of the
+ * same file and extents, it is that which is damaged.
+ */
+static int was_taken(struct pool *pool, struct entry *entry, struct body bodies[2], bool *taken)
+{
+    struct entry *other = &pool->entries[entry->other - 1];
+    const char *why;
+    int error = load(pool, other, &bodies[1], &why);
+
+    *taken = false;
+    if (error == -ENOMEM)
+        return error;
+    if (error != 0 || other->dead)
+        return 0; /* left out in its turn */
+    error = load(pool, entry, &bodies[0], &why);
+    if (error == -ENOMEM)
+        return error;
+    if (error == 0 &&
+        (!body_same_key(&bodies[0], &bodies[1]) || !body_same_extents(&bodies[0], &bodies[1])))
+        return leave_out(pool, other, "it takes the place of another file's version", 0, 0);
+    error = take_version(pool, other, bodies);
+    *taken = error == 0 && !other->dead;
+    return error;
+}
+
+static void find_taken(struct pool *pool)
+{
+    for (size_t i = 0; i < pool->count; i++) {
+        const struct entry *entry = &pool->entries[i];
+        struct entry *old = NULL;
+
+        if (entry->takes != 0 && entry->takes < entry->number &&
+            (i == 0 || entry->number != pool->entries[i - 1].number))
+            old = pool_find(pool, entry->takes);
+        if (old != NULL)
+            old->other = i + 1;
+    }
+}
+
 static int take_versions(struct pool *pool, struct body bodies[2])
 {
     int error = 0;
 
-    for (size_t i = 0; i < pool->count; i++) {
-        struct entry *entry = &pool->entries[i], *old;
-
-        old = entry->takes != 0 && entry->takes < entry->number ? pool_find(pool, entry->takes)
-                                                                : NULL;
-        if (old != NULL)
-            old->other = i + 1;
-    }
+    find_taken(pool);
     for (size_t i = 0; i < pool->count && error == 0; i++) {
         struct entry *entry = &pool->entries[i];
         bool taken = false;
 
-        if (entry->dead)
+        if (entry->dead || entry->units != 0) /* left out, or taken already */
             continue;
         if (i > 0 && entry->number == pool->entries[i - 1].number) {
             error = leave_out(pool, entry, "another slot has the same number", 0, 0);
@@ -359,12 +368,10 @@ static int take_versions(struct pool *pool, struct body bodies[2])
         }
         if (entry->other != 0)
             error = was_taken(pool, entry, bodies, &taken);
-        if (error != 0)
-            break;
-        if (!taken) {
+        if (error == 0 && !taken)
             error = take_version(pool, entry, bodies);
+        if (error != 0 || !taken)
             continue;
-        }
         if (pool->map->writable && slot_retire(pool->map, &pool->super, entry->slot) == 0)
             space_give(&pool->slots, entry->slot, 1);
         entry->dead = true;

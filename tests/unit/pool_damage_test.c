@@ -256,6 +256,58 @@ static void test_claims(void **state)
     body_free(&other);
 }
 
+/*
+ * A rename that stopped before the old version was removed. kind 1: a version between the
+ * two claims the same units; 2: what says that it replaces the old one has other extents.
+ */
+static void test_takes(void **state)
+{
+    struct portus_pool_slot slots[2], *renamed;
+    struct pool_key key = key_of(1);
+    struct portus_pool_body *head;
+    struct body body = {0};
+    struct pool *pool;
+    uint64_t number, old = whole.numbers[2], between;
+    uint32_t slot;
+
+    for (int kind = 0; kind < 3; kind++) {
+        patch_restore(image, base);
+        pool = image_open(image, PATCH_SIZE);
+        slot = pool_find(pool, old)->slot;
+        assert_int_equal(pool_body(pool, pool_find(pool, old), &body), 0);
+        assert_true(body.head->extents > 1);
+        assert_int_equal(image_commit(pool, 9, "/w", 9, 1000, &between), 0);
+        for (int copy = 0; copy < 2; copy++)
+            memcpy(&slots[copy], image + slot_offset(&pool->super, slot, copy), sizeof(slots[0]));
+        assert_int_equal(pool_rename(pool, &key, "/n", &number), 0);
+        for (int copy = 0; copy < 2; copy++)
+            memcpy(image + slot_offset(&pool->super, slot, copy), &slots[copy], sizeof(slots[0]));
+        renamed = (void *)(image + slot_offset(&pool->super, pool_find(pool, number)->slot, 0));
+        assert_int_equal(renamed->takes, old);
+        head = (void *)(image + pool_find(pool, kind == 1 ? between : number)->body);
+        if (kind > 0) {
+            struct portus_pool_extent *extent =
+                (void *)((char *)head + head->bytes - sizeof(*extent));
+
+            extent->place = body.extents[0].place;
+            patch_mend(image, MEND_BODIES);
+        }
+        pool_close(pool);
+        for (int again = 0; again < 2; again++) {
+            pool = image_open(image, PATCH_SIZE);
+            assert_int_equal(pool->damaged_count, kind > 0 && again == 0);
+            assert_true((pool_find(pool, number) != NULL) == (kind < 2));
+            assert_true((pool_find(pool, old) != NULL) == (kind == 2));
+            assert_true((pool_find(pool, between) != NULL) == (kind != 1));
+            assert_int_equal(contents_of(pool).error, 0);
+            assert_int_equal(pool_remove_damaged(pool), 0);
+            patch_count(pool);
+            pool_close(pool);
+        }
+    }
+    body_free(&body);
+}
+
 /* The fuzzer's entry, for a moment. */
 static void test_patches(void **state)
 {
@@ -311,7 +363,7 @@ int main(void)
         cmocka_unit_test(test_superblocks), cmocka_unit_test(test_slots),
         cmocka_unit_test(test_versions),    cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_refused),     cmocka_unit_test(test_claims),
-        cmocka_unit_test(test_patches),
+        cmocka_unit_test(test_takes),       cmocka_unit_test(test_patches),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

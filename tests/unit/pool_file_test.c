@@ -128,9 +128,9 @@ static void test_not_a_pool(void **state)
     /* Where there is no room for it, nothing is left behind. */
     assert_int_not_equal(pool_create(path, 1ull << 60, 64, false), 0);
     assert_int_equal(stat(path, &status), -1);
-    strcat(path, ".new");
+    strcat(path, ".portus-new");
     assert_int_equal(stat(path, &status), -1);
-    path[strlen(path) - 4] = '\0';
+    *strchr(path, '.') = '\0';
 }
 
 /* The file is cut under a pool that is open: calls fail, the process goes on. */

@@ -24,7 +24,7 @@
 #define STATES_LEAST 20000
 #else
 #define SAMPLES 150
-#define OPERATIONS 520
+#define OPERATIONS 500
 #define STATES_LEAST 100000
 #endif
 
@@ -463,7 +463,7 @@ static void operate(struct pool *pool, uint64_t *seed)
 
     if (kind < 4 || !any(pool, seed, &version)) {
         error =
-            image_commit(pool, file, paths[file], random64(seed), 1 + below(seed, 6000), &number);
+            image_commit(pool, file, paths[file], random64(seed), 1 + below(seed, 4000), &number);
         if (error == -ENOSPC)
             kind = 9;
     } else if (kind < 6) {
@@ -490,7 +490,7 @@ static void test_operations(void **state)
     for (int i = 0; i < OPERATIONS; i++) {
         struct pool *pool = begin();
 
-        if (allowed.contents[0].count > 24 && pool->data.free > 0) {
+        if (allowed.contents[0].count > 9 && pool->data.free > 0) {
             struct pool_version version;
 
             assert_true(any(pool, &seed, &version));

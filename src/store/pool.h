@@ -53,13 +53,14 @@ struct pool_version {
 };
 
 /* Makes a pool at path: a new file of size bytes, or a devdax device (size 0: all of it).
- * objects: how many versions it can hold; 0: a fit number. Refuses what holds a pool already
- * (-EEXIST) unless force. */
+ * objects: how many versions it can hold; 0: a fit number. Refuses a file that is not empty and
+ * a device that holds a pool (-EEXIST) unless force. A new file gets its name when it is whole. */
 int pool_create(const char *path, uint64_t size, uint64_t objects, bool force);
 
-/* Opens; checks everything; repairs from second copies when writable. -EBUSY: another process
- * writes it; -EUCLEAN: damaged beyond repair, nothing was changed; -EPROTONOSUPPORT: of another
- * layout version. */
+/* Opens; checks all but the versions' bytes; repairs from second copies when writable. A
+ * version that is damaged is left out, with a line. -EBUSY: another process writes it;
+ * -EUCLEAN: not a pool, or damaged beyond repair, nothing was changed; -EPROTONOSUPPORT: of
+ * another layout version. */
 int pool_open(struct pool **out, const char *path, bool writable);
 void pool_close(struct pool *pool);
 

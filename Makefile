@@ -33,6 +33,7 @@ COMMON   := $(call objects,src/common)
 CLIENT   := $(call objects,src/client)
 FORMAT   := $(call objects,src/format)
 AGENT    := $(call objects,src/agent)
+STORE    := $(call objects,src/store)
 CTL      := $(call objects,src/ctl)
 POOL     := $(patsubst %,$(B)/src/store/%.o,body catalogue draft guard keep map medium pool read recover room space)
 SHIM     := $(call objects,preload)
@@ -46,7 +47,7 @@ RECORD   := $(B)/tests/kill/record
 FAULTS   := $(B)/tests/faults/inject $(B)/tests/faults/saves
 MAN      := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
-PROGRAMS := $(B)/portus-agent $(B)/portusctl
+PROGRAMS := $(B)/portus-agent $(B)/portusd $(B)/portusctl
 ifeq ($(SANITIZE),)
 PROGRAMS += $(B)/libportus_shim.so
 endif
@@ -62,8 +63,11 @@ $(B)/%.o: %.c
 $(B)/portus-agent: $(AGENT) $(COMMON)
 	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^
 
-$(B)/portusctl: $(CTL) $(CLIENT) $(COMMON)
-	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lelf
+$(B)/portusd: $(STORE) $(COMMON)
+	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lpmem2
+
+$(B)/portusctl: $(CTL) $(POOL) $(CLIENT) $(COMMON)
+	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lelf -lpmem2
 
 # The shim exports what hooks.def lists and nothing else. What it calls is looked up
 # when it is called (lazy), as most programs that have it loaded never save anything;
@@ -152,7 +156,7 @@ bench: all $(BENCH)
 install: all man
 	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
 	  $(DESTDIR)$(PREFIX)/share/man/man7 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
-	install -m 755 $(B)/libportus_shim.so $(B)/portus-agent $(DESTDIR)$(LIBDIR)
+	install -m 755 $(B)/libportus_shim.so $(B)/portus-agent $(B)/portusd $(DESTDIR)$(LIBDIR)
 	install -m 755 $(B)/portusctl $(B)/portus-run $(DESTDIR)$(PREFIX)/bin
 	for m in $(MAN); do install -m 644 $$m $(DESTDIR)$(PREFIX)/share/man/man$${m##*.}; done
 	install -m 644 scripts/portusctl.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/portusctl

@@ -8,7 +8,8 @@
 _portusctl()
 {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-    local commands="status wait off on doctor version help" words=""
+    local commands="status wait off on doctor pool ls versions restore verify pin unpin rm gc version help"
+    local words=""
 
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
@@ -16,23 +17,36 @@ _portusctl()
         return
     fi
     case $previous in
-    --job | --timeout) return ;;
+    --job | --timeout | --version | --objects) return ;;
+    --store | --to)
+        compopt -o filenames
+        mapfile -t COMPREPLY < <(compgen -f -- "$current")
+        return
+        ;;
     esac
     case ${COMP_WORDS[1]} in
     help)
-        [ "$COMP_CWORD" -eq 2 ] && words="status wait off on doctor version"
+        [ "$COMP_CWORD" -eq 2 ] && words=${commands% help}
         ;;
     status) words="--json --job --help" ;;
     wait) words="--timeout --job --help" ;;
     off | on) words="--timeout --job --help" ;;
     doctor) words="--json --job --help" ;;
+    pool)
+        words="--objects --force --help"
+        [ "$COMP_CWORD" -eq 2 ] && words="create info check grow"
+        ;;
+    ls | versions) words="--store --json --help" ;;
+    restore) words="--store --version --to --force --help" ;;
+    verify | gc) words="--store --help" ;;
+    pin | unpin | rm) words="--store --version --help" ;;
     version) words="--job --help" ;;
     esac
     case $current in
     -*) ;;
     *)
         case ${COMP_WORDS[1]} in
-        wait)
+        wait | pool | ls | versions | restore | verify | pin | unpin | rm)
             compopt -o filenames
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return

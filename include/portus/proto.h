@@ -16,7 +16,20 @@
  * and portusctl) gets the control segment and the doorbell, and no ring.
  *
  * The peer's uid comes from the socket (SO_PEERCRED), never from a message.
- * Operations from 64 up are kept for the store; they are refused.
+ *
+ * A store (portusd) is spoken to in the same form. What a file is, how large, whose
+ * and where, it asks the descriptor, not the peer; and that nobody has changed the
+ * file while it was copied, the read lease that the agent has taken on it.
+ *
+ *   agent or portusctl             store
+ *   HELLO            ->
+ *                    <-            WELCOME
+ *   STORE_FILE + the file ->
+ *                    <-            STORE_DONE, when it is committed or cannot be
+ *   STORE_PIN, STORE_REMOVE, STORE_ROOM ->
+ *                    <-            STORE_DONE
+ *
+ * An agent refuses what is a store's, and a store what is an agent's.
  */
 #ifndef PORTUS_PROTO_H
 #define PORTUS_PROTO_H
@@ -32,12 +45,17 @@ enum portus_op {
     PORTUS_OP_ENGAGE = 3,
     PORTUS_OP_OFF = 4, /* from portusctl: drain, release all files, capture nothing new */
     PORTUS_OP_ON = 5,
-    PORTUS_OP_STORE = 64,
+    PORTUS_OP_STORE_FILE = 64,   /* a file that is whole */
+    PORTUS_OP_STORE_DONE = 65,   /* the answer to each of the others */
+    PORTUS_OP_STORE_PIN = 66,    /* keep a version, or (PORTUS_STORE_UNPIN) no longer */
+    PORTUS_OP_STORE_REMOVE = 67, /* remove a version */
+    PORTUS_OP_STORE_ROOM = 68,   /* remove old versions until so many bytes are free */
 };
 
 enum portus_role {
     PORTUS_ROLE_CLIENT = 1,
     PORTUS_ROLE_LOOK = 2,
+    PORTUS_ROLE_KEEP = 3, /* to a store: an agent or portusctl */
 };
 
 struct portus_message {
@@ -45,16 +63,24 @@ struct portus_message {
     uint16_t version;
     uint16_t op;
     uint32_t length; /* sizeof(struct portus_message) */
-    uint32_t value;  /* HELLO: role. WELCOME: session number, or ~0 for a looker. ENGAGE: file */
-    uint64_t size;   /* HELLO: the largest ring wanted, bytes; 0: the agent's choice.
+    uint32_t value;  /* HELLO: role. WELCOME: session number, or ~0 for a looker. ENGAGE: file.
+                        STORE_*: a number of the asker's, which is in the answer */
+    uint64_t size;   /* HELLO: the largest ring wanted, bytes; 0: the agent's choice; to a
+                        store: a number for the job.
                         WELCOME: the ring's whole address range, bytes.
-                        ENGAGE: inode of the file */
-    uint32_t flags;  /* WELCOME: PORTUS_WELCOME_* */
-    int32_t error;   /* WELCOME: 0, or a negative errno: refused */
+                        ENGAGE: inode of the file.
+                        STORE_FILE: inode of its directory. STORE_DONE: number of the commit,
+                        or bytes free. STORE_PIN, _REMOVE: a commit. STORE_ROOM: bytes */
+    uint32_t flags;  /* WELCOME: PORTUS_WELCOME_*. STORE_*: PORTUS_STORE_* */
+    int32_t error;   /* WELCOME, STORE_DONE: 0, or a negative errno: refused */
 };
 
 /* The first client of this agent: it says the line "what is on". */
 #define PORTUS_WELCOME_FIRST 1u
+
+/* No other file of this directory and job is being written: with it a set is whole. */
+#define PORTUS_STORE_LAST 1u
+#define PORTUS_STORE_UNPIN 2u
 
 _Static_assert(sizeof(struct portus_message) == 32, "portus_message");
 

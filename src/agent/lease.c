@@ -112,6 +112,7 @@ static void finish(struct agent *agent, unsigned number)
     /* What ext4 does at close, unless all blocks are reserved: see preload/habit.c. */
     if (atomic_load(&file->replaces) != 0)
         sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    agent_store_take(agent, number, fd);
     state->file[number] = 0;
     state->owner[number] = 0;
     close(fd);

@@ -212,15 +212,16 @@ static void empty(int eventfd)
 
 bool agent_peers_turn(struct agent *agent, int milliseconds)
 {
-    static struct pollfd events[AGENT_PEERS + 3];
-    static uint32_t who[AGENT_PEERS + 3];
+    static struct pollfd events[AGENT_PEERS + 4];
+    static uint32_t who[AGENT_PEERS + 4];
     struct agent_state *state = agent->state;
-    unsigned count = 3;
+    unsigned count = 4;
     int ready;
 
     events[0] = (struct pollfd){.fd = state->listener, .events = POLLIN};
     events[1] = (struct pollfd){.fd = state->doorbell, .events = POLLIN};
     events[2] = (struct pollfd){.fd = state->breaks, .events = POLLIN};
+    events[3] = (struct pollfd){.fd = state->store != 0 ? state->store : -1, .events = POLLIN};
     for (unsigned i = 0; i < state->peers_end; i++)
         if (state->peer[i].socket != 0 && !state->peer[i].deaf) {
             who[count] = i;
@@ -236,8 +237,9 @@ bool agent_peers_turn(struct agent *agent, int milliseconds)
     if (events[2].revents) {
         empty(state->breaks);
         agent_files_broken(agent);
+        agent_store_broken(agent);
     }
-    for (unsigned i = 3; i < count; i++)
+    for (unsigned i = 4; i < count; i++)
         if (events[i].revents)
             listen_to(agent, &state->peer[who[i]]);
     if (events[0].revents)

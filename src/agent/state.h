@@ -18,6 +18,7 @@
 #include "portus/ring.h"
 
 #define AGENT_PEERS 1024
+#define AGENT_KEEPS 256
 
 /* A connection. All descriptors here are 0 when there is none: 0 is /dev/null. */
 struct agent_peer {
@@ -39,6 +40,14 @@ struct agent_session {
     uint64_t stalled;    /* when a record was first found not ready, ns; for the log */
 };
 
+/* A whole file on its way to the store; state: see store.c, 0: none. */
+struct agent_keep {
+    int fd; /* open for reading */
+    uint32_t id, state;
+    uint64_t since;
+    uint64_t directory; /* inode */
+};
+
 struct agent_state {
     int listener;
     int control_fd;
@@ -53,6 +62,10 @@ struct agent_state {
     int file[PORTUS_FILES]; /* descriptors of engaged files; 0: none */
     bool leased[PORTUS_FILES];
     uint32_t owner[PORTUS_FILES]; /* session number + 1 that sent it */
+    int store;                    /* connection to portusd; 0: none */
+    bool store_ready;             /* it has been welcomed */
+    uint32_t keeps, keep_ids;
+    struct agent_keep keep[AGENT_KEEPS];
 };
 
 /* The worker's own: mappings and what can be found again. */
@@ -64,6 +77,9 @@ struct agent {
     uint64_t idle_since;            /* nobody connected, nothing live; 0: busy */
     uint64_t looked;                /* at the memory, ns */
     uint64_t busy_ns, busy_bytes;   /* of the drain, for its rate */
+    uint64_t store_since;           /* it is being started or asked, ns; 0: not */
+    uint64_t store_looked, store_refused_until; /* ns */
+    bool store_full;
 };
 
 /* worker.c: what a worker does until the agent is no longer needed; returns its exit status. */
@@ -109,5 +125,10 @@ void agent_files_broken(struct agent *agent); /* stops those that somebody waits
 void agent_files_stop(struct agent *agent, unsigned session); /* session + 1, or 0: all */
 bool agent_files_finish(struct agent *agent); /* those that are stopped and drained */
 unsigned agent_files_count(const struct agent *agent, unsigned session);
+
+/* store.c: the way of whole files into the store */
+void agent_store_take(struct agent *agent, unsigned number, int fd); /* one is drained */
+void agent_store_broken(struct agent *agent); /* lets those go that somebody wants to write */
+bool agent_store_turn(struct agent *agent);   /* whether there is something under way */
 
 #endif

@@ -22,6 +22,7 @@
 
 #define IDLE_NS 3000000000ull
 #define SLEEP_MS 1000
+#define KEEPING_MS 5 /* leases and connections are tried again */
 #define LOOK_NS 1000000000ull
 
 void agent_error(struct agent *agent, const char *format, ...)
@@ -54,8 +55,11 @@ void agent_progress(struct agent *agent)
 static bool known(const struct agent_state *state, int fd)
 {
     if (fd <= 2 || fd == state->listener || fd == state->control_fd || fd == state->doorbell ||
-        fd == state->breaks)
+        fd == state->breaks || fd == state->store)
         return true;
+    for (unsigned i = 0; i < AGENT_KEEPS; i++)
+        if (state->keep[i].state != 0 && fd == state->keep[i].fd)
+            return true;
     for (unsigned i = 0; i < AGENT_PEERS; i++)
         if (fd == state->peer[i].socket || fd == state->peer[i].pidfd)
             return true;
@@ -102,6 +106,7 @@ static void resume(struct agent *agent)
     close_unknown(agent->state);
     agent_peers_resume(agent);
     agent_files_broken(agent); /* a signal may have come while nobody worked */
+    agent_store_broken(agent);
 }
 
 static bool drain_all(struct agent *agent)
@@ -173,7 +178,8 @@ static void end_sessions(struct agent *agent)
 /* Whether the agent has been of no use for a while. */
 static bool over(struct agent *agent, uint64_t now)
 {
-    bool busy = agent_files_count(agent, 0) > 0 || !nothing_pending(agent);
+    bool busy =
+        agent_files_count(agent, 0) > 0 || !nothing_pending(agent) || agent->state->keeps > 0;
 
     if (!busy && atomic_load(&agent->control->passive) == PORTUS_PASSIVE_TERM)
         return true; /* whoever is connected finds another agent with the next save */
@@ -197,7 +203,7 @@ int agent_work(struct agent_state *state, struct portus_control *control)
     resume(&agent);
     for (;;) {
         uint64_t now = portus_now();
-        bool busy;
+        bool busy, keeping;
 
         atomic_fetch_add(&control->beat, 1);
         if (atomic_load(&control->passive) != PORTUS_CAPTURING && !stopping)
@@ -209,6 +215,7 @@ int agent_work(struct agent_state *state, struct portus_control *control)
             measure(&agent);
         }
         busy |= agent_files_finish(&agent);
+        keeping = agent_store_turn(&agent);
         end_sessions(&agent);
         if (busy)
             continue;
@@ -225,7 +232,7 @@ int agent_work(struct agent_state *state, struct portus_control *control)
         atomic_store(&control->sleeping, 1);
         atomic_thread_fence(memory_order_seq_cst);
         if (nothing_pending(&agent))
-            agent_peers_turn(&agent, SLEEP_MS);
+            agent_peers_turn(&agent, keeping ? KEEPING_MS : SLEEP_MS);
         else
             agent_peers_turn(&agent, 1); /* a record is reserved and not ready yet */
         atomic_store(&control->sleeping, 0);

@@ -34,6 +34,8 @@ struct portus_env {
     char exclude[PORTUS_ENV_TEXT];  /* PORTUS_EXCLUDE: the same */
     char job[PORTUS_ENV_TEXT];      /* PORTUS_JOB: names the agent instead of the cgroup */
     char agent[PORTUS_ENV_TEXT];    /* PORTUS_AGENT: its path, or "": beside the shim */
+    char store[PORTUS_ENV_TEXT];    /* PORTUS_STORE: path of a pool, or "" */
+    uint64_t keep;                  /* PORTUS_KEEP: versions of a file */
 };
 
 /* The table, for documents: a line for each variable of env.def. */

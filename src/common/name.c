@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * name.c -- the address of this user's agent
+ * name.c -- the addresses of this user's agent and store
  *
  * An abstract socket name needs no directory that may be missing, full or
  * read-only, vanishes with its owner, and binding it is the lock that keeps a
@@ -15,7 +15,9 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "common/hash.h"
@@ -45,10 +47,21 @@ static int hash_link(uint64_t *state, const char *path)
     return 0;
 }
 
+static void put(struct sockaddr_un *address, socklen_t *length, const char *what, uint64_t state)
+{
+    int written;
+
+    memset(address, 0, sizeof(*address));
+    address->sun_family = AF_UNIX;
+    written = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "%s/%u/%u/%016llx",
+                       what, 1u, (unsigned)geteuid(), (unsigned long long)state);
+    *length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)written);
+}
+
 int portus_name(struct sockaddr_un *address, socklen_t *length, const char *job)
 {
     uint64_t state = PORTUS_HASH_EMPTY;
-    int error = 0, written;
+    int error = 0;
 
     if (job[0] != '\0')
         state = portus_hash(state, job, strlen(job) + 1);
@@ -62,10 +75,22 @@ int portus_name(struct sockaddr_un *address, socklen_t *length, const char *job)
         error = hash_link(&state, "/proc/self/ns/user");
     if (error != 0)
         return error;
-    memset(address, 0, sizeof(*address));
-    address->sun_family = AF_UNIX;
-    written = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "portus/%u/%u/%016llx",
-                       1u, (unsigned)geteuid(), (unsigned long long)state);
-    *length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)written);
+    put(address, length, "portus", state);
+    return 0;
+}
+
+int portus_name_store(struct sockaddr_un *address, socklen_t *length, const char *path)
+{
+    struct statx status;
+    uint64_t state = PORTUS_HASH_EMPTY, which[3];
+
+    if (syscall(SYS_statx, AT_FDCWD, path, 0, STATX_TYPE | STATX_INO, &status) < 0)
+        return -errno;
+    /* A device by its number, whatever node it has. */
+    which[0] = S_ISCHR(status.stx_mode);
+    which[1] = which[0] ? makedev(status.stx_rdev_major, status.stx_rdev_minor) : status.stx_ino;
+    which[2] = which[0] ? 0 : makedev(status.stx_dev_major, status.stx_dev_minor);
+    state = portus_hash(state, (const char *)which, sizeof(which));
+    put(address, length, "portus-store", state);
     return 0;
 }

@@ -18,4 +18,10 @@
  */
 int portus_name(struct sockaddr_un *address, socklen_t *length, const char *job);
 
+/*
+ * The same of the store that serves the pool at path (a file or a device), which every
+ * process of this user finds, in any job. Or a negative errno: no pool is there.
+ */
+int portus_name_store(struct sockaddr_un *address, socklen_t *length, const char *path);
+
 #endif

@@ -25,6 +25,15 @@ int off_main(int argc, char **argv);
 int on_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int version_main(int argc, char **argv);
+int pool_main(int argc, char **argv);
+int ls_main(int argc, char **argv);
+int versions_main(int argc, char **argv);
+int restore_main(int argc, char **argv);
+int verify_main(int argc, char **argv);
+int pin_main(int argc, char **argv);
+int unpin_main(int argc, char **argv);
+int rm_main(int argc, char **argv);
+int gc_main(int argc, char **argv);
 
 /* One line on standard error: "portusctl: " and the text. Leaves errno alone. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -34,12 +43,22 @@ enum {
     OPTION_JSON = 1,
     OPTION_JOB = 2,
     OPTION_TIMEOUT = 4,
+    OPTION_STORE = 8,
+    OPTION_VERSION = 16,
+    OPTION_TO = 32,
+    OPTION_FORCE = 64,
+    OPTION_OBJECTS = 128,
 };
 
 struct options {
     int json;            /* --json was given */
     const char *job;     /* --job NAME, otherwise PORTUS_JOB, otherwise "" */
     uint64_t timeout_ns; /* --timeout SECONDS; UINT64_MAX: none */
+    const char *store;   /* --store POOL, otherwise PORTUS_STORE, otherwise "" */
+    const char *to;      /* --to DIR, or NULL */
+    uint64_t version;    /* --version N; 0: not given */
+    uint64_t objects;    /* --objects N; 0: not given */
+    int force;           /* --force was given */
     const struct portus_env *env;
     int wrong_env; /* PORTUS_* variables with wrong values; each has been named */
 };

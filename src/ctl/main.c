@@ -47,6 +47,34 @@ static const struct command {
      "and says of each point whether it is right, what it means if not, and what to do.\n"
      "CMD is only looked at, never run. Exit status: 0 works, 1 slower (something will\n"
      "not be captured), 2 off (nothing can be captured).\n"},
+    {"pool", pool_main,
+     "create POOL SIZE [--objects N] [--force] | info POOL | check POOL | grow POOL SIZE",
+     "make a pool, look at one, enlarge it",
+     "create makes a pool for versions of checkpoints: POOL is a file, best on persistent\n"
+     "memory that is mounted with -o dax, or a device /dev/daxN.N; SIZE has K, M, G or T.\n"
+     "info shows what it is and how full. check reads all of it, and says what is damaged.\n"
+     "grow enlarges it. A training job uses it with PORTUS_STORE=POOL.\n"},
+    {"ls", ls_main, "[--store POOL] [--json] [PATH...]", "show the checkpoints that a pool holds",
+     "Shows the newest version of each file in the pool, of those that are PATH or in it.\n"},
+    {"versions", versions_main, "[--store POOL] [--json] PATH...", "show all versions of files",
+     "Shows all versions of each PATH, or of the files in it, the newest last.\n"},
+    {"restore", restore_main, "[--store POOL] [--version N] [--to DIR] [--force] PATH...",
+     "bring files back from a pool",
+     "Writes each PATH anew from its newest version, or from its state at commit N. A\n"
+     "directory comes back as it was when all its files were whole the last time. A file\n"
+     "that is there is completed if it is the beginning of its version, and otherwise left\n"
+     "alone without --force. With --to the files go into DIR, under their own paths.\n"},
+    {"verify", verify_main, "[--store POOL] [PATH...]", "check what a pool holds",
+     "Reads all versions of each PATH, or of all files, and compares their checksums.\n"},
+    {"pin", pin_main, "[--store POOL] [--version N] PATH...", "keep versions until unpin",
+     "Keeps the newest version of each PATH, or that of commit N, whatever needs room; of\n"
+     "a directory all its files'.\n"},
+    {"unpin", unpin_main, "[--store POOL] [--version N] PATH...", "let pinned versions go",
+     "Takes pin back: the versions make room when it is needed.\n"},
+    {"rm", rm_main, "[--store POOL] --version N PATH...", "remove a version from a pool",
+     "Removes version N of each PATH from the pool. The file itself is not touched.\n"},
+    {"gc", gc_main, "[--store POOL] SIZE", "make room in a pool",
+     "Removes the oldest versions that nothing needs until SIZE bytes are free.\n"},
     {"version", version_main, "[--job NAME]", "show versions and where the shim is",
      "Shows the versions of portusctl and of the agent, if one runs, and the shim's path.\n"},
 };
@@ -114,10 +142,24 @@ static int parse_seconds(uint64_t *ns, const char *text)
     return 0;
 }
 
+static int parse_count(uint64_t *value, const char *text)
+{
+    char *end;
+
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    return errno || end == text || *end || text[0] == '-' || *value == 0 ? -EINVAL : 0;
+}
+
 int options_parse(struct options *options, int argc, char **argv, unsigned accepts)
 {
     static const struct option known[] = {
         {"json", no_argument, NULL, OPTION_JSON},
+        {"store", required_argument, NULL, OPTION_STORE},
+        {"version", required_argument, NULL, OPTION_VERSION},
+        {"objects", required_argument, NULL, OPTION_OBJECTS},
+        {"to", required_argument, NULL, OPTION_TO},
+        {"force", no_argument, NULL, OPTION_FORCE},
         {"job", required_argument, NULL, OPTION_JOB},
         {"timeout", required_argument, NULL, OPTION_TIMEOUT},
         {"help", no_argument, NULL, 'h'},
@@ -129,6 +171,7 @@ int options_parse(struct options *options, int argc, char **argv, unsigned accep
     *options = (struct options){.env = &env, .timeout_ns = UINT64_MAX};
     options->wrong_env = portus_env_load(&env);
     options->job = env.job;
+    options->store = env.store;
     opterr = 0;
     optind = 1;
     while ((option = getopt_long(argc, argv, ":h", known, NULL)) != -1) {
@@ -150,6 +193,17 @@ int options_parse(struct options *options, int argc, char **argv, unsigned accep
             options->json = 1;
         if (option == OPTION_JOB)
             options->job = optarg;
+        if (option == OPTION_STORE)
+            options->store = optarg;
+        if (option == OPTION_TO)
+            options->to = optarg;
+        if (option == OPTION_FORCE)
+            options->force = 1;
+        if ((option == OPTION_VERSION && parse_count(&options->version, optarg)) ||
+            (option == OPTION_OBJECTS && parse_count(&options->objects, optarg))) {
+            complain("%s: %.64s is no number from 1 up", argv[0], optarg);
+            return -1;
+        }
         if (option == OPTION_TIMEOUT && parse_seconds(&options->timeout_ns, optarg)) {
             complain("%s: --timeout %.64s is no number of seconds: give for example 30 or 0.5",
                      argv[0], optarg);

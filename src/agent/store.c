@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * store.c -- hands files that are whole to the store
+ *
+ * A file that has just become an ordinary one is opened again for reading. Once nobody
+ * has it open for writing any more, a read lease is taken on that description, and a
+ * copy of it goes to portusd: as long as the lease is held, nobody has changed the file.
+ * Who wants to write waits until the lease is given up, which happens at once; that
+ * version is then not kept: a newer one is coming.
+ *
+ * All of this is beside the drain and may fail: a checkpoint is in its own file already.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/state.h"
+#include "common/futex.h"
+#include "common/hash.h"
+#include "common/log.h"
+#include "common/message.h"
+#include "common/name.h"
+
+#define LEASE_NS 10000000000ull /* a file that is still written then is none for the store */
+#define LOOK_NS 5000000ull      /* between two tries to get a lease, to connect */
+#define START_NS 10000000000ull /* portusd has to be there by then */
+#define REFUSED_NS 60000000000ull
+
+enum { KEEP_NONE, KEEP_WAITS, KEEP_LEASED, KEEP_SENT };
+
+static bool configured(const struct agent *agent)
+{
+    return agent->state->env.store[0] != '\0';
+}
+
+static void forget(struct agent *agent, struct agent_keep *keep)
+{
+    int fd = keep->fd;
+
+    keep->state = KEEP_NONE;
+    keep->fd = 0;
+    close(fd); /* the store's copy keeps no lease: it has one only through us */
+    agent->state->keeps--;
+}
+
+/* Gives the lease up first: a description that the store still has would keep it. */
+static void let_go(struct agent *agent, struct agent_keep *keep)
+{
+    if (keep->state != KEEP_WAITS)
+        fcntl(keep->fd, F_SETLEASE, F_UNLCK);
+    forget(agent, keep);
+}
+
+static void disconnect(struct agent *agent)
+{
+    int fd = agent->state->store;
+
+    agent->state->store = 0;
+    agent->state->store_ready = false;
+    if (fd != 0)
+        close(fd);
+}
+
+/* The store cannot be had: one line, and it is not tried for a while. */
+static void give_up(struct agent *agent, const char *why)
+{
+    agent_error(agent, "%s: %s: checkpoints are saved, but not kept there", agent->state->env.store,
+                why);
+    agent->store_refused_until = portus_now() + REFUSED_NS;
+    agent->store_since = 0;
+    disconnect(agent);
+    for (unsigned i = 0; i < AGENT_KEEPS; i++)
+        if (agent->state->keep[i].state != KEEP_NONE)
+            let_go(agent, &agent->state->keep[i]);
+}
+
+void agent_store_take(struct agent *agent, unsigned number, int fd)
+{
+    struct portus_file *file = &agent->control->file[number];
+    struct agent_keep *keep = NULL;
+    char path[32];
+    int reader;
+
+    if (!configured(agent) || portus_now() < agent->store_refused_until ||
+        atomic_load(&file->error) != 0 || !agent->state->leased[number])
+        return;
+    for (unsigned i = 0; i < AGENT_KEEPS && keep == NULL; i++)
+        if (agent->state->keep[i].state == KEEP_NONE)
+            keep = &agent->state->keep[i];
+    if (keep == NULL) {
+        log_warn("the store is %d files behind: %.*s is not kept there", AGENT_KEEPS,
+                 PORTUS_FILE_PATH - 1, file->path);
+        return;
+    }
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (reader < 0) {
+        log_info("%.*s: %s: not kept in the store", PORTUS_FILE_PATH - 1, file->path,
+                 strerror(errno));
+        return;
+    }
+    keep->fd = reader;
+    keep->id = ++agent->state->keep_ids;
+    keep->since = portus_now();
+    keep->directory = file->directory[0];
+    keep->state = KEEP_WAITS;
+    agent->state->keeps++;
+}
+
+void agent_store_broken(struct agent *agent)
+{
+    for (unsigned i = 0; i < AGENT_KEEPS && agent->state->keeps > 0; i++) {
+        struct agent_keep *keep = &agent->state->keep[i];
+        if (keep->state >= KEEP_LEASED && fcntl(keep->fd, F_GETLEASE) != F_RDLCK)
+            let_go(agent, keep);
+    }
+}
+
+/* portusd, beside the agent. It is nobody's child: it outlives us. */
+static void start(const struct agent *agent)
+{
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - sizeof("portusd"));
+    char *slash;
+    sigset_t none;
+    pid_t child;
+
+    if (length <= 0)
+        return;
+    path[length] = '\0';
+    slash = strrchr(path, '/');
+    strcpy(slash == NULL ? path : slash + 1, "portusd");
+    child = fork();
+    if (child == 0) {
+        if (setsid() < 0 || fork() != 0)
+            _exit(0);
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        execl(path, "portusd", "--idle", agent->state->env.store, (char *)NULL);
+        _exit(127);
+    }
+    if (child > 0)
+        waitpid(child, NULL, 0);
+}
+
+/* A connection that waits for its welcome, or is there. */
+static void connect_to(struct agent *agent)
+{
+    struct portus_message hello = portus_message_make(PORTUS_OP_HELLO);
+    struct sockaddr_un address, own;
+    socklen_t length, own_length;
+    struct ucred who;
+    socklen_t size = sizeof(who);
+    uint64_t now = portus_now();
+    int fd, error;
+
+    if (agent->state->env.store[0] != '/') {
+        give_up(agent, "PORTUS_STORE wants an absolute path");
+        return;
+    }
+    error = portus_name_store(&address, &length, agent->state->env.store);
+    if (error != 0) {
+        give_up(agent, error == -ENOENT ? "no pool is there (portusctl pool create makes one)"
+                                        : strerror(-error));
+        return;
+    }
+    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return;
+    if (connect(fd, (struct sockaddr *)&address, length) < 0) {
+        close(fd);
+        if (errno != ECONNREFUSED && errno != EAGAIN)
+            give_up(agent, strerror(errno));
+        else if (agent->store_since != 0 && now - agent->store_since > START_NS)
+            give_up(agent, "no portusd can be had for it");
+        else if (agent->store_since == 0) {
+            agent->store_since = now;
+            start(agent);
+        }
+        return;
+    }
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0 || who.uid != geteuid()) {
+        close(fd);
+        give_up(agent, "another user has taken the store's name");
+        return;
+    }
+    hello.value = PORTUS_ROLE_KEEP;
+    if (portus_name(&own, &own_length, agent->state->env.job) == 0)
+        hello.size = portus_hash(PORTUS_HASH_EMPTY, (const char *)&own, own_length);
+    if (portus_message_send(fd, &hello, NULL, 0) != 0) {
+        close(fd);
+        return;
+    }
+    agent->state->store_ready = false;
+    agent->state->store = fd;
+    if (agent->store_since == 0)
+        agent->store_since = now;
+}
+
+static void done(struct agent *agent, const struct portus_message *message)
+{
+    for (unsigned i = 0; i < AGENT_KEEPS; i++) {
+        struct agent_keep *keep = &agent->state->keep[i];
+        if (keep->state != KEEP_SENT || keep->id != message->value)
+            continue;
+        let_go(agent, keep);
+        if (message->error == -ENOSPC && !agent->store_full)
+            agent_error(agent, "%s is full: a checkpoint is saved, but not kept there",
+                        agent->state->env.store);
+        else if (message->error != 0 && message->error != -ENOSPC && message->error != -ENOENT &&
+                 message->error != -ESTALE)
+            agent_error(agent, "%s: %s: a checkpoint is saved, but not kept there",
+                        agent->state->env.store, strerror(-message->error));
+        agent->store_full = message->error == -ENOSPC;
+        if (message->error == 0)
+            log_debug("the store has it: commit %llu", (unsigned long long)message->size);
+        return;
+    }
+}
+
+static void hear(struct agent *agent)
+{
+    struct portus_message message;
+    int fds[PORTUS_MESSAGE_FDS], error;
+    unsigned count = 0;
+
+    while ((error = portus_message_receive(agent->state->store, &message, fds, &count, 0)) == 0) {
+        for (unsigned i = 0; i < count; i++)
+            close(fds[i]);
+        if (message.op == PORTUS_OP_WELCOME && message.error == 0) {
+            agent->state->store_ready = true;
+            agent->store_since = 0;
+        } else if (message.op == PORTUS_OP_STORE_DONE) {
+            done(agent, &message);
+        } else {
+            error = -EPROTO;
+            break;
+        }
+    }
+    if (error == -EAGAIN)
+        return;
+    /* What it had not finished is not kept, or is: nobody knows. The next files find another. */
+    disconnect(agent);
+    for (unsigned i = 0; i < AGENT_KEEPS; i++)
+        if (agent->state->keep[i].state == KEEP_SENT)
+            let_go(agent, &agent->state->keep[i]);
+    if (error != -ECONNRESET)
+        give_up(agent, "portusd is of another version");
+    else
+        agent_error(agent, "%s: portusd is gone: another is started with the next checkpoint",
+                    agent->state->env.store);
+}
+
+/* Whether nobody of this job is writing another file of its directory. */
+static bool is_last(const struct agent *agent, const struct agent_keep *keep)
+{
+    for (unsigned i = 0; i < PORTUS_FILES; i++) {
+        const struct portus_file *file = &agent->control->file[i];
+        uint32_t state = atomic_load(&file->state);
+        if (state != PORTUS_FILE_FREE && state != PORTUS_FILE_DONE &&
+            file->directory[0] == keep->directory)
+            return false;
+    }
+    for (unsigned i = 0; i < AGENT_KEEPS; i++) {
+        const struct agent_keep *other = &agent->state->keep[i];
+        if (other != keep && (other->state == KEEP_WAITS || other->state == KEEP_LEASED) &&
+            other->directory == keep->directory)
+            return false;
+    }
+    return true;
+}
+
+static bool lease(const struct agent *agent, int fd)
+{
+    return fcntl(fd, F_SETSIG, SIGRTMIN) == 0 && fcntl(fd, F_SETOWN, agent->state->keeper) == 0 &&
+           fcntl(fd, F_SETLEASE, F_RDLCK) == 0;
+}
+
+static void send_one(struct agent *agent, struct agent_keep *keep)
+{
+    struct portus_message message = portus_message_make(PORTUS_OP_STORE_FILE);
+
+    message.value = keep->id;
+    message.size = keep->directory;
+    message.flags = is_last(agent, keep) ? PORTUS_STORE_LAST : 0;
+    if (portus_message_send(agent->state->store, &message, &keep->fd, 1) == 0)
+        keep->state = KEEP_SENT;
+}
+
+bool agent_store_turn(struct agent *agent)
+{
+    struct agent_state *state = agent->state;
+    uint64_t now;
+
+    if (state->keeps == 0 && state->store == 0)
+        return false;
+    if (state->store != 0)
+        hear(agent);
+    now = portus_now();
+    if (state->keeps == 0 || now - agent->store_looked < LOOK_NS)
+        return state->keeps > 0;
+    agent->store_looked = now;
+    if (state->store == 0)
+        connect_to(agent);
+    else if (!state->store_ready && now - agent->store_since > START_NS)
+        give_up(agent, "portusd does not answer");
+    for (unsigned i = 0; i < AGENT_KEEPS && state->keeps > 0; i++) {
+        struct agent_keep *keep = &state->keep[i];
+        if (keep->state == KEEP_WAITS && lease(agent, keep->fd))
+            keep->state = KEEP_LEASED;
+        else if (keep->state == KEEP_WAITS && (errno != EAGAIN || now - keep->since > LEASE_NS)) {
+            log_info("a file is open for writing or has no lease: that version is not kept");
+            forget(agent, keep);
+        }
+        if (keep->state == KEEP_LEASED && state->store_ready)
+            send_one(agent, keep);
+    }
+    return state->keeps > 0;
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/*
+ * restore.c -- portusctl restore: files come back from a pool
+ *
+ * A file is written beside its place under another name, synced, and renamed: so at its
+ * name stands at any moment what was there, or all of the version. What is there is
+ * only replaced if it is the beginning of the version, as a killed job leaves it, or
+ * with --force.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ctl/bar.h"
+#include "ctl/ctl.h"
+#include "ctl/text.h"
+#include "ctl/vault.h"
+
+#define PIECE (1u << 20)
+
+static struct {
+    struct pool *pool;
+    struct bar bar;
+    uint64_t done, left;
+    bool force;
+    char piece[PIECE], there[PIECE];
+} run;
+
+static int make_directories(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(path, 0777) < 0 && errno != EEXIST) {
+            int error = -errno;
+            *slash = '/';
+            return error;
+        }
+        *slash = '/';
+    }
+    return 0;
+}
+
+enum standing { MISSING, SAME, BEGINNING, OTHER };
+
+/* How what stands at path compares with the version. A negative errno: cannot be read. */
+static int compare(const char *path, const struct pool_version *version)
+{
+    uint64_t offset = 0;
+    int result = SAME, fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t length;
+
+    if (fd < 0)
+        return errno == ENOENT ? MISSING : -errno;
+    while ((length = read(fd, run.there, sizeof(run.there))) > 0) {
+        if (offset + (uint64_t)length > version->attributes.size) {
+            result = OTHER;
+            break;
+        }
+        result = pool_read(run.pool, version, offset, run.piece, (size_t)length);
+        if (result == 0)
+            result = memcmp(run.piece, run.there, (size_t)length) == 0 ? SAME : OTHER;
+        if (result != SAME)
+            break;
+        offset += (uint64_t)length;
+    }
+    if (length < 0)
+        result = -errno;
+    close(fd);
+    if (result == SAME && offset < version->attributes.size)
+        return BEGINNING;
+    return result;
+}
+
+/* Copies the version into fd. */
+static int fill(int fd, const struct pool_version *version)
+{
+    for (uint64_t offset = 0; offset < version->attributes.size;) {
+        uint64_t left = version->attributes.size - offset;
+        size_t length = left < PIECE ? (size_t)left : PIECE;
+        ssize_t written;
+        int error = pool_read(run.pool, version, offset, run.piece, length);
+
+        if (error != 0)
+            return error;
+        for (size_t at = 0; at < length; at += (size_t)written) {
+            written = write(fd, run.piece + at, length - at);
+            if (written < 0)
+                return -errno;
+        }
+        offset += length;
+        run.done += length;
+        run.left -= length < run.left ? length : run.left;
+        bar_draw(&run.bar, run.done, run.left, NULL);
+    }
+    return 0;
+}
+
+static int dress(int fd, const struct pool_attributes *attributes)
+{
+    struct timespec times[2] = {
+        {.tv_nsec = UTIME_OMIT},
+        {attributes->mtime / 1000000000, attributes->mtime % 1000000000},
+    };
+
+    /* The owner where that is allowed; then the mode, which a change of owner cuts. */
+    if (fchown(fd, attributes->uid, attributes->gid) < 0 && geteuid() == 0)
+        return -errno;
+    if (fchmod(fd, attributes->mode & 07777) < 0 || futimens(fd, times) < 0 || fsync(fd) < 0)
+        return -errno;
+    return 0;
+}
+
+/* 0, or an exit status after a message. */
+static int restore(const struct pool_version *version, const char *path)
+{
+    static char target[PATH_MAX + 32], safe[TEXT_ROOM(PATH_MAX)];
+    int stands, fd, error;
+
+    text_safe(safe, sizeof(safe), path);
+    stands = compare(path, version);
+    if (stands == SAME) {
+        bar_clear(&run.bar);
+        printf("%s: is whole\n", safe);
+        return 0;
+    }
+    if (stands == OTHER && !run.force) {
+        bar_clear(&run.bar);
+        complain("restore: %s: what is there is not the beginning of commit %llu: left alone; "
+                 "--force replaces it, --to writes elsewhere",
+                 safe, (unsigned long long)version->number);
+        return CTL_FAILED;
+    }
+    error = stands < 0 ? stands : 0;
+    snprintf(target, sizeof(target), "%s.portus-XXXXXX", path);
+    if (error == 0)
+        error = make_directories(target);
+    if (error != 0)
+        goto fail;
+    fd = mkstemp(target);
+    if (fd < 0) {
+        error = -errno;
+        goto fail;
+    }
+    error = fill(fd, version);
+    if (error == 0)
+        error = dress(fd, &version->attributes);
+    close(fd);
+    if (error == 0 && rename(target, path) < 0)
+        error = -errno;
+    if (error != 0) {
+        unlink(target);
+        goto fail;
+    }
+    bar_clear(&run.bar);
+    printf("%s: %s from commit %llu\n", safe, stands == BEGINNING ? "completed" : "restored",
+           (unsigned long long)version->number);
+    return 0;
+
+fail:
+    bar_clear(&run.bar);
+    complain("restore: %s: commit %llu: %s", safe, (unsigned long long)version->number,
+             error == -EUCLEAN ? "its bytes in the pool are damaged: try an older one, see "
+                                 "portusctl versions"
+                               : strerror(-error));
+    return CTL_FAILED;
+}
+
+int restore_main(int argc, char **argv)
+{
+    static char absolute[PATH_MAX], unsettled[PATH_MAX], path[PATH_MAX];
+    struct options options;
+    int operand = options_parse(&options, argc, argv,
+                                OPTION_STORE | OPTION_VERSION | OPTION_TO | OPTION_FORCE);
+    struct vault_list found;
+    int status;
+
+    if (operand < 0)
+        return CTL_USAGE;
+    if (operand == argc) {
+        complain("restore: which file or directory? see portusctl help restore");
+        return CTL_USAGE;
+    }
+    run.force = options.force;
+    status = vault_open(&run.pool, &options, argv[0]);
+    if (status != 0)
+        return status;
+    bar_start(&run.bar);
+    for (int i = operand; i < argc; i++) {
+        bool one;
+
+        if (vault_find(&found, run.pool, argv[i], absolute, argv[0]) != 0) {
+            status = CTL_FAILED;
+            continue;
+        }
+        /* A file by its own name is its newest version; a directory is a whole set. */
+        one = found.count > 0;
+        for (size_t j = 0; j < found.count; j++)
+            one &= strcmp(found.entry[j].path, absolute) == 0;
+        if (found.count == 0) {
+            complain("restore: %s: the pool has no version of it", argv[i]);
+            status = CTL_FAILED;
+        }
+        vault_newest(&found, options.version, !one && options.version == 0, unsettled);
+        if (unsettled[0] != '\0') {
+            complain("restore: %s: at no commit were all files of its directory whole: --version "
+                     "N takes what there was at commit N, see portusctl versions",
+                     unsettled);
+            status = CTL_FAILED;
+        }
+        run.done = run.left = 0;
+        for (size_t j = 0; j < found.count; j++)
+            run.left += found.entry[j].version.attributes.size;
+        for (size_t j = 0; j < found.count; j++) {
+            if (snprintf(path, sizeof(path), "%s%s", options.to != NULL ? options.to : "",
+                         found.entry[j].path) >= (int)sizeof(path)) {
+                complain("restore: %s: too long a path in %s", found.entry[j].path, options.to);
+                status = CTL_FAILED;
+            } else if (restore(&found.entry[j].version, path) != 0) {
+                status = CTL_FAILED;
+            }
+        }
+        vault_free(&found);
+    }
+    pool_close(run.pool);
+    return status;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * key.c -- what a file is, whatever its name: its file system's UUID and its handle
+ *
+ * A handle holds the inode and its generation, so a new file in an old one's inode is
+ * another object. Two hosts' file systems are told apart by the UUID; where the kernel
+ * does not tell it (before 6.9), by what statfs says, which ext4, xfs and btrfs make
+ * from the UUID.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/vfs.h>
+
+#include "store/state.h"
+
+/* linux/fs.h since 6.9 */
+struct uuid_answer {
+    uint8_t length;
+    uint8_t uuid[16];
+};
+#define GET_UUID _IOR(0x15, 0, struct uuid_answer)
+
+int store_key(int fd, struct pool_key *key)
+{
+    union {
+        struct file_handle handle;
+        char room[sizeof(struct file_handle) + POOL_HANDLE_MAX];
+    } name = {.handle.handle_bytes = POOL_HANDLE_MAX};
+    struct uuid_answer answer = {0};
+    struct statfs status;
+    int mount;
+
+    memset(key, 0, sizeof(*key));
+    if (ioctl(fd, GET_UUID, &answer) == 0 && answer.length == sizeof(key->file_system)) {
+        memcpy(key->file_system, answer.uuid, sizeof(key->file_system));
+    } else {
+        if (fstatfs(fd, &status) < 0)
+            return -errno;
+        memcpy(key->file_system, &status.f_fsid, sizeof(status.f_fsid));
+        memcpy(key->file_system + 8, &status.f_type, 8);
+    }
+    if (name_to_handle_at(fd, "", &name.handle, &mount, AT_EMPTY_PATH) < 0)
+        return -errno;
+    key->handle_type = (uint32_t)name.handle.handle_type;
+    key->handle_bytes = name.handle.handle_bytes;
+    memcpy(key->handle, name.handle.f_handle, name.handle.handle_bytes);
+    return 0;
+}

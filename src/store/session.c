@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * session.c -- portusd's connections: who may come in, and what they ask for
+ *
+ * Only processes of the pool's owner are let in, by the uid that the socket knows. One
+ * that breaks the protocol loses its connection; files that it had sent before are
+ * kept all the same.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/message.h"
+#include "store/state.h"
+
+#define MESSAGES_A_TURN 64
+
+static void hang_up(struct store *store, unsigned place)
+{
+    close(store->peer[place].socket);
+    store->peer[place].socket = -1;
+    store->serial[place]++;
+}
+
+unsigned store_peers(const struct store *store)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < STORE_PEERS; i++)
+        count += store->peer[i].socket >= 0;
+    return count;
+}
+
+void store_answer(struct store *store, uint32_t peer, uint32_t serial, uint32_t id, int error,
+                  uint64_t number)
+{
+    struct portus_message message = portus_message_make(PORTUS_OP_STORE_DONE);
+
+    if (store->serial[peer] != serial || store->peer[peer].socket < 0)
+        return;
+    message.value = id;
+    message.error = error;
+    message.size = number;
+    /* One that does not read its answers gets none: it is not waited for. */
+    if (portus_message_send(store->peer[peer].socket, &message, NULL, 0) != 0)
+        hang_up(store, peer);
+}
+
+static void let_in(struct store *store)
+{
+    struct ucred who;
+    socklen_t size = sizeof(who);
+    int fd = accept4(store->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd < 0)
+        return;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0 || who.uid != geteuid()) {
+        log_warn("a process of another user knocked: refused");
+        close(fd);
+        return;
+    }
+    for (unsigned i = 0; i < STORE_PEERS; i++)
+        if (store->peer[i].socket < 0) {
+            store->peer[i] = (struct store_peer){.socket = fd, .pid = (uint32_t)who.pid};
+            return;
+        }
+    log_warn("more than %d connections: process %d is refused", STORE_PEERS, who.pid);
+    close(fd);
+}
+
+struct search {
+    uint64_t number;
+    struct pool_version found;
+};
+
+static int is_number(const struct pool_version *version, void *argument)
+{
+    struct search *search = argument;
+
+    if (version->number != search->number)
+        return 0;
+    search->found = *version;
+    return 1;
+}
+
+/* What portusctl asks for. 0 or a negative errno; *answer: see STORE_DONE. */
+static int serve(struct store *store, const struct portus_message *message, uint64_t *answer)
+{
+    struct search search = {.number = message->size};
+    int64_t room;
+
+    if (message->op == PORTUS_OP_STORE_ROOM) {
+        room = pool_make_room(store->pool, message->size, store->keep);
+        *answer = room > 0 ? (uint64_t)room : 0;
+        return room < 0 ? (int)room : 0;
+    }
+    if (pool_each(store->pool, is_number, &search) != 1)
+        return -ENOENT;
+    *answer = message->size;
+    if (message->op == PORTUS_OP_STORE_REMOVE)
+        return pool_remove(store->pool, &search.found);
+    return pool_pin(store->pool, &search.found, !(message->flags & PORTUS_STORE_UNPIN));
+}
+
+static int queue(struct store *store, unsigned place, const struct portus_message *message, int fd)
+{
+    struct store_peer *peer = &store->peer[place];
+    int flags = fcntl(fd, F_GETFL);
+    struct stat status;
+
+    if (flags < 0 || (flags & O_PATH) || (flags & O_ACCMODE) == O_WRONLY ||
+        fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+        return -EPROTO;
+    if (store->queued - store->taken == STORE_QUEUE) {
+        store_answer(store, place, store->serial[place], message->value, -EBUSY, 0);
+        close(fd);
+        return 0;
+    }
+    store->queue[store->queued++ % STORE_QUEUE] =
+        (struct store_file){.fd = fd,
+                            .peer = place,
+                            .serial = store->serial[place],
+                            .id = message->value,
+                            .last = (message->flags & PORTUS_STORE_LAST) != 0,
+                            .directory = message->size,
+                            .job = peer->job};
+    return 0;
+}
+
+/* Handles one message. 0, or a negative errno: hang up. */
+static int hear(struct store *store, unsigned place)
+{
+    struct store_peer *peer = &store->peer[place];
+    struct portus_message message, answer = portus_message_make(PORTUS_OP_WELCOME);
+    int fds[PORTUS_MESSAGE_FDS];
+    unsigned count = 0;
+    uint64_t number = 0;
+    int error = portus_message_receive(peer->socket, &message, fds, &count, 0);
+
+    if (error != 0)
+        return error;
+    if (message.op == PORTUS_OP_STORE_FILE && peer->welcomed && count == 1) {
+        error = queue(store, place, &message, fds[0]);
+        if (error == 0)
+            return 0;
+    }
+    for (unsigned i = 0; i < count; i++)
+        close(fds[i]);
+    if (count != 0)
+        return -EPROTO;
+    if (!peer->welcomed) {
+        if (message.op != PORTUS_OP_HELLO || message.value != PORTUS_ROLE_KEEP)
+            return -EPROTO;
+        peer->welcomed = true;
+        peer->job = message.size;
+        return portus_message_send(peer->socket, &answer, NULL, 0);
+    }
+    if (message.op < PORTUS_OP_STORE_PIN || message.op > PORTUS_OP_STORE_ROOM)
+        return -EPROTO;
+    error = serve(store, &message, &number);
+    store_answer(store, place, store->serial[place], message.value, error, number);
+    return 0;
+}
+
+bool store_listen(struct store *store, int signals, int milliseconds)
+{
+    static struct pollfd events[STORE_PEERS + 2];
+    static uint32_t who[STORE_PEERS + 2];
+    unsigned count = 2;
+
+    events[0] = (struct pollfd){.fd = store->listener, .events = POLLIN};
+    events[1] = (struct pollfd){.fd = signals, .events = POLLIN};
+    for (unsigned i = 0; i < STORE_PEERS; i++)
+        if (store->peer[i].socket >= 0) {
+            who[count] = i;
+            events[count++] = (struct pollfd){.fd = store->peer[i].socket, .events = POLLIN};
+        }
+    if (poll(events, count, milliseconds) <= 0)
+        return false;
+    for (unsigned i = 2; i < count; i++) {
+        uint32_t serial = store->serial[who[i]];
+        int error = events[i].revents ? 0 : -EAGAIN;
+
+        for (unsigned j = 0; j < MESSAGES_A_TURN && error == 0; j++) {
+            error = hear(store, who[i]);
+            if (store->serial[who[i]] != serial)
+                break; /* it was hung up */
+        }
+        if (error == 0 || error == -EAGAIN || store->serial[who[i]] != serial)
+            continue;
+        if (error != -ECONNRESET)
+            log_warn("process %u broke the protocol (%s): its connection is closed",
+                     store->peer[who[i]].pid, strerror(-error));
+        hang_up(store, who[i]);
+    }
+    if (events[0].revents)
+        let_in(store);
+    return true;
+}

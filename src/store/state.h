@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * state.h -- what the parts of portusd share
+ */
+#ifndef PORTUS_STORE_STATE_H
+#define PORTUS_STORE_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/pool.h"
+
+#define STORE_PEERS 256
+#define STORE_QUEUE 1024 /* files that wait to be copied */
+
+struct store_peer {
+    int socket; /* -1: none */
+    uint32_t pid;
+    uint64_t job;
+    bool welcomed;
+};
+
+/* A file that somebody wants to be kept. */
+struct store_file {
+    int fd;
+    uint32_t peer;      /* place */
+    uint32_t serial;    /* of that place's use: the peer may be gone */
+    uint32_t id;        /* the peer's number for it */
+    bool last;          /* of its directory, see PORTUS_STORE_LAST */
+    uint64_t directory; /* inode */
+    uint64_t job;
+};
+
+struct store {
+    struct pool *pool;
+    unsigned keep;
+    int listener;
+    struct store_peer peer[STORE_PEERS];
+    uint32_t serial[STORE_PEERS];
+    struct store_file queue[STORE_QUEUE]; /* a ring */
+    uint64_t queued, taken;               /* files ever put in, ever taken out */
+};
+
+/* session.c: one turn of listening, for that long; whether anything came */
+bool store_listen(struct store *store, int signals, int milliseconds);
+unsigned store_peers(const struct store *store);
+/* Answers whoever asked for it, if it is still there. */
+void store_answer(struct store *store, uint32_t peer, uint32_t serial, uint32_t id, int error,
+                  uint64_t number);
+
+/* take.c: copies a piece of the file at the head of the queue; whether there is more to do */
+bool store_take(struct store *store);
+
+/* key.c: what the file behind fd is. 0 or a negative errno. */
+int store_key(int fd, struct pool_key *key);
+
+#endif

@@ -6,6 +6,7 @@
 #   make check-errors     a save with each of its system calls failing in turn
 #   make fuzz       random programs plainly and with the shim, without an end (F='--seconds 60')
 #   make fuzz-pool  hostile pool images, without an end (F=-max_total_time=60); needs clang
+#   make check-kills   kills at every system call, 10,000 of them (K='--kills 500')
 #   make bench      the measured table     (ratios of one run)
 #   make install    DESTDIR= PREFIX=/usr/local
 #   make dist       a source archive
@@ -43,8 +44,8 @@ SHIMTEST := $(patsubst tests/shim/%.c,$(B)/tests/shim/%,$(wildcard tests/shim/*.
             $(patsubst tests/shim/%.cc,$(B)/tests/shim/%,$(wildcard tests/shim/*.cc))
 BENCH    := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/*.c))
 FUZZ     := $(B)/tests/fuzz/calls
-RECORD   := $(B)/tests/kill/record
 FAULTS   := $(B)/tests/faults/inject $(B)/tests/faults/saves
+KILL     := $(B)/tests/kill/step $(B)/tests/kill/saves $(B)/tests/kill/record
 MAN      := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 PROGRAMS := $(B)/portus-agent $(B)/portusd $(B)/portusctl
@@ -52,7 +53,8 @@ ifeq ($(SANITIZE),)
 PROGRAMS += $(B)/libportus_shim.so
 endif
 
-.PHONY: all man tests check check-sanitize check-unit check-errors fuzz bench install dist clean format tidy fuzz-pool
+.PHONY: all man tests check check-sanitize check-unit check-errors check-kills fuzz fuzz-pool bench install \
+  dist clean format tidy
 .DELETE_ON_ERROR:
 all: $(PROGRAMS) $(B)/portus-run
 
@@ -125,7 +127,7 @@ $(B)/man/%: man/%.scd
 	scdoc <$< >$@
 
 man: $(MAN)
-tests: all $(UNIT) $(SHIMTEST) $(FUZZ) $(RECORD) $(FAULTS)
+tests: all $(UNIT) $(SHIMTEST) $(FUZZ) $(FAULTS) $(KILL)
 
 check: tests $(MAN)
 	B=$(B) python3 tests/run
@@ -139,6 +141,10 @@ check-unit: $(UNIT)
 
 fuzz: all $(FUZZ)
 	B=$(B) tests/fuzz/fuzz $(F)
+
+check-kills: all $(KILL)
+	B=$(B) tests/kill/sweep $(K)
+	B=$(B) tests/kill/sweep --stop --kills 600 -j 8
 
 check-errors: all $(FAULTS)
 	B=$(B) python3 tests/faults/faults $(F)

@@ -11,15 +11,19 @@ import os
 import random
 import sys
 
-_base = random.Random(1).randbytes(4 << 20)
+BASE = random.Random(1).randbytes(4 << 20)
+
+
+# Of these kinds are the operations of this program and of tests/kill/saves.c.
+OPENS, WRITES, PATCHES = ("open", "fopen"), ("write", "writev", "fwrite"), ("patch", "fpatch")
 
 
 def data(seed, n):
     """n bytes that depend on seed and place; none is a long run of zeros."""
     start = seed * 40961 % (1 << 20)
-    piece = _base[start:start + n]
+    piece = BASE[start:start + n]
     while len(piece) < n:
-        piece += _base[:n - len(piece)]
+        piece += BASE[:n - len(piece)]
     return piece
 
 
@@ -52,14 +56,16 @@ def states(ops):
             del now[rest[0]]
         elif op == "rename":
             now[rest[1]] = now.pop(rest[0])
-        elif op == "open":
+        elif op in OPENS:
             path, at = rest[0], 0
             now[path] = b""
-        elif op in ("write", "patch"):
-            place = at if op == "write" else rest[2]
+        elif op in WRITES or op in PATCHES:
+            place = at if op in WRITES else rest[2]
             old, new = now[path], data(rest[1], rest[0])
             now[path] = old[:place] + new + old[place + len(new):]
-            at += len(new) if op == "write" else 0
+            at += len(new) if op in WRITES else 0
+        elif op == "truncate":
+            now[path] = now[path][:rest[0]].ljust(rest[0], b"\0")
         out.append(now)
     return out
 
@@ -85,13 +91,13 @@ def passed_through(ops, all_states, disk, least=0):
     """
     for k in range(least, len(all_states)):
         state = all_states[k]
-        later = {op[1] for op in ops[k:] if op[0] in ("open", "mkdir")}
+        later = {op[1] for op in ops[k:] if op[0] in (*OPENS, "mkdir")}
         extra = {n for n in disk if n not in state and disk[n] == b"" and n in later}
         seen = {n: v for n, v in disk.items() if n not in extra}
         if seen.keys() != state.keys():
             continue
         wrong = [n for n in state if seen[n] != state[n]]
-        if not wrong or k < len(ops) and ops[k][0] in ("write", "patch") and len(wrong) == 1 \
+        if not wrong or k < len(ops) and ops[k][0] in WRITES + PATCHES and len(wrong) == 1 \
                 and _partly(seen[wrong[0]], state[wrong[0]], all_states[k + 1].get(wrong[0])):
             return k
     return None

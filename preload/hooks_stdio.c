@@ -389,12 +389,16 @@ EXPORT size_t fread(void *data, size_t size, size_t count, FILE *stream)
     return real_fread(data, size, count, stream);
 }
 
-/* --- a text for a descriptor: libc writes it, unseen --- */
+/*
+ * --- a text for a descriptor: libc writes it, unseen, where the descriptor stands ---
+ *
+ * So nothing of the file may be captured meanwhile either, by another thread.
+ */
 
 static bool before_text(int fd)
 {
     struct file *file = fdtab_file(fd);
-    int error = file != NULL ? file_before_unlogged(file, fd) : 0;
+    int error = file != NULL ? file_release(file, fd) : 0;
 
     if (error != 0)
         errno = error;

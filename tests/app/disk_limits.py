@@ -37,6 +37,8 @@ for i in range(files):
 print(said)
 """
 USER = 65534
+# A journal that cannot be written, by chance, makes the file system read-only.
+NO_JOURNAL = ("ext4", "-q", "-F", "-O", "^has_journal", "-E", "lazy_itable_init=0")
 
 
 def run(*argv):
@@ -101,8 +103,7 @@ def unwritable():
     os.makedirs(below, exist_ok=True)
     if run("mount", "-t", "tmpfs", "-o", "size=48m", "none", below).returncode:
         return None
-    mount = mounted("unwritable", image("unwritable", 400, below), "ext4", "-q", "-F", "-J", "size=4", "-E",
-                    "lazy_itable_init=0,lazy_journal_init=0", options="loop,errors=continue")
+    mount = mounted("unwritable", image("unwritable", 400, below), *NO_JOURNAL, options="loop,errors=continue")
     if mount is None:
         run("umount", below)
     return mount
@@ -114,8 +115,7 @@ def failing():
     if below is None:
         return None
     path = image("failing", 400, os.path.join(below, "top"))
-    mount = mounted("failing", path, "ext4", "-q", "-F", "-J", "size=4", "-E",
-                    "lazy_itable_init=0,lazy_journal_init=0", options="loop,errors=continue")
+    mount = mounted("failing", path, *NO_JOURNAL, options="loop,errors=continue")
     if mount is None:
         run("umount", below)
     return mount

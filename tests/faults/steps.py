@@ -137,6 +137,7 @@ class Paper:
         self.names, self.directories = {}, set()
         self.open = {}  # handle: [file, place]
         self.unexpected = []  # steps whose result is not what it should be
+        self.later = set()  # steps on a file of which an error was told before
 
     def expected(self, step):
         what, handle, x, y, a, b = step
@@ -162,6 +163,8 @@ class Paper:
         what, handle, x, y, a, b = step
         wanted = self.expected(step)
         file, place = self.open.get(handle, (None, 0))
+        if (about := file or what == "stat" and self.names.get(a)) and about.told:
+            self.later.add(number)
         if (result, error if result < 0 else 0) != wanted and not (file and file.loose):
             self.unexpected.append(number)
         if result < 0 or what == "fwrite" and result < y:

@@ -8,7 +8,7 @@ import sys
 from lib import program, trial
 
 FAULTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "faults/faults")
-out = program.run([sys.executable, FAULTS, "--sample", "100", "--dir", trial.TOP], trial.TOP,
+out = program.run([sys.executable, FAULTS, "--sample", "60", "--dir", trial.TOP], trial.TOP,
                   program.environment(trial.JOB, B=program.BUILD), 280)
 if b"ptrace: " in out.err:
     trial.skip("no process may be traced here")

@@ -2,6 +2,7 @@
 #
 #   make            the shim, the agent, portusctl: into build/
 #   make check      all tests              (scripts/check installs what they need first)
+#   make check-world      other projects' tests, all of them, with every file captured (hours)
 #   make check-sanitize   the agent and unit tests under ASan, UBSan, TSan
 #   make check-errors     a save with each of its system calls failing in turn
 #   make fuzz       random programs plainly and with the shim, without an end (F='--seconds 60')
@@ -53,8 +54,8 @@ ifeq ($(SANITIZE),)
 PROGRAMS += $(B)/libportus_shim.so
 endif
 
-.PHONY: all man tests check check-sanitize check-unit check-errors check-kills fuzz fuzz-pool bench install \
-  dist clean format tidy
+.PHONY: all man tests check check-sanitize check-unit check-errors check-kills check-world \
+  fuzz fuzz-pool bench install dist clean format tidy
 .DELETE_ON_ERROR:
 all: $(PROGRAMS) $(B)/portus-run
 
@@ -135,6 +136,10 @@ check: tests $(MAN)
 # The agent and the unit tests under ASan and UBSan, then under TSan.
 check-sanitize: tests
 	B=$(B) sh tests/sanitize
+
+# What tests/world runs a part of in `check`.
+check-world: tests
+	WORLD=all B=$(B) python3 tests/run -v --timeout 7200 world/
 
 check-unit: $(UNIT)
 	@set -e; for t in $(UNIT); do $$t; done

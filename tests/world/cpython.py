@@ -12,8 +12,8 @@ COLLECT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "collect.py")
 QUICK = "fileio filecmp posix shutil mmap os tempfile dbm_dumb".split()
 MORE = """io zipfile mailbox glob dbm largefile tarfile subprocess dbm_gnu dbm_ndbm shelve pickle pathlib bufio file file_eintr
 fileinput gzip bz2 lzma wave zipimport zipapp py_compile compileall import fcntl fork1 wait3 wait4 popen signal
-threading socket select logging cmd_line cmd_line_script runpy tracemalloc sqlite3.test_dbapi sqlite3.test_backup
-sqlite3.test_dump sqlite3.test_transactions asyncio.test_subprocess asyncio.test_sendfile multiprocessing_fork
+threading select logging cmd_line_script runpy tracemalloc sqlite3.test_dbapi sqlite3.test_backup
+sqlite3.test_dump sqlite3.test_transactions asyncio.test_subprocess multiprocessing_fork
 multiprocessing_forkserver multiprocessing_spawn""".split()
 
 

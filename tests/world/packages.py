@@ -9,9 +9,7 @@ import xml.etree.ElementTree
 from lib import program, trial, world
 
 QUICK = "numpy.lib.tests.test_format", "h5py.tests.test_file2"
-MORE = ("h5py.tests", "joblib.test.test_numpy_pickle", "numpy.lib.tests.test_io", "numpy._core.tests.test_memmap",
-        "numpy._core.tests.test_records", "joblib.test.test_memory", "joblib.test.test_store_backends",
-        "joblib.test.test_hashing", "joblib.test.test_disk")
+MORE = "h5py.tests", "joblib.test.test_numpy_pickle", "numpy.lib.tests.test_io", "numpy._core.tests.test_memmap"
 
 
 def once(place):

@@ -169,9 +169,9 @@ void live_release(uint64_t device, uint64_t inode);
 
 /*
  * Before path is opened, while files are live: where no lease makes its opener wait, on a
- * shared file system, this does.
+ * shared file system or with O_NONBLOCK, this does.
  */
-void live_before_open(int at, const char *path);
+void live_before_open(int at, const char *path, int flags);
 
 /* Whether somebody of this job holds a description of the file for capturing it. */
 bool live_known(uint64_t device, uint64_t inode);

@@ -31,7 +31,7 @@
     do {                                                                                           \
         if (READS(flags) && !shim_live())                                                          \
             return call;                                                                           \
-        live_before_open(at, path);                                                                \
+        live_before_open(at, path, flags);                                                         \
         int error_ = policy_open(at, path, flags);                                                 \
         enum before before_ = policy_before(at, path, flags);                                      \
         int fd_;                                                                                   \

@@ -49,7 +49,7 @@ static FILE *open_stream(FILE *(*real)(const char *, const char *), const char *
     FILE *stream;
 
     if (shim_live())
-        live_before_open(AT_FDCWD, path);
+        live_before_open(AT_FDCWD, path, 0);
     if (flags == 0)
         return real(path, mode);
     error = policy_open(AT_FDCWD, path, flags);
@@ -146,7 +146,7 @@ static FILE *open_again(FILE *(*real)(const char *, const char *, FILE *), const
         file_release(file, fd);
     file_replace(fd); /* stdio would not say an error of the old file either */
     if (shim_live())
-        live_before_open(AT_FDCWD, path);
+        live_before_open(AT_FDCWD, path, 0);
     error = path != NULL ? policy_open(AT_FDCWD, path, flags) : 0;
     if (error != 0) {
         errno = error;

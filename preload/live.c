@@ -5,6 +5,7 @@
  * For calls that go by a path, or by a descriptor that the table does not know.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -39,11 +40,11 @@ static struct portus_file *find_live(uint64_t device, uint64_t inode)
     return find(device, inode, PORTUS_FILE_CLAIMED, PORTUS_FILE_TRIMMED);
 }
 
-void live_before_open(int at, const char *path)
+void live_before_open(int at, const char *path, int flags)
 {
     struct portus_control *control = shim_control();
     struct statx status;
-    bool any = false;
+    bool any = (flags & O_NONBLOCK) != 0; /* it would not wait for the lease */
     int saved = errno;
 
     if (control == NULL || path == NULL || !shim_own())

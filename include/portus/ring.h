@@ -94,15 +94,15 @@ struct portus_file {
     uint64_t device;
     uint64_t inode;
     uint64_t directory[PORTUS_ANCESTORS]; /* inodes: its own, the one above, ...; 0: unknown */
-    _Atomic uint64_t captured;  /* bytes */
-    _Atomic uint64_t drained;   /* bytes; the agent's */
-    uint64_t since_ns;          /* CLOCK_MONOTONIC of engagement */
-    _Atomic uint32_t closed;    /* the program has closed it: for people, not for order */
-    _Atomic uint32_t error;     /* errno of a failed replay; the agent's; sticky */
-    _Atomic uint32_t leaseless; /* no lease was taken (PORTUS_SHARED) */
-    _Atomic uint32_t quiet;     /* the program does not write it: surplus blocks may be trimmed */
-    _Atomic uint32_t hurried;   /* will be waited for until it is on the disk: begin at once */
-    _Atomic uint32_t replaces;  /* it was emptied when it was opened: as above, once it is whole */
+    _Atomic uint64_t captured;            /* bytes */
+    _Atomic uint64_t drained;             /* bytes; the agent's */
+    uint64_t since_ns;                    /* CLOCK_MONOTONIC of engagement */
+    _Atomic uint32_t closed;              /* the program has closed it: for people, not for order */
+    _Atomic uint32_t error;               /* errno of a failed replay; the agent's; sticky */
+    _Atomic uint32_t leaseless;           /* no lease was taken (PORTUS_SHARED) */
+    _Atomic uint32_t quiet;    /* the program does not write it: surplus blocks may be trimmed */
+    _Atomic uint32_t hurried;  /* will be waited for until it is on the disk: begin at once */
+    _Atomic uint32_t replaces; /* it was emptied when it was opened: as above, once it is whole */
     uint32_t reserved[4];
     char path[PORTUS_FILE_PATH]; /* for people; the end of a longer path; NUL-terminated */
 };

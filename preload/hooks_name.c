@@ -32,12 +32,28 @@
 #define PUBLISHES(name, parameters, arguments) AFTER_ALL(name, parameters, arguments, (void)0)
 #define DESTROYS(name, parameters, arguments) AFTER_ALL(name, parameters, arguments, shim_clear())
 
-AFTER_ALL(rename, (const char *from, const char *to), (from, to),
-          habit_rename(AT_FDCWD, from, AT_FDCWD, to))
-AFTER_ALL(renameat, (int from_at, const char *from, int to_at, const char *to),
-          (from_at, from, to_at, to), habit_rename(from_at, from, to_at, to))
-AFTER_ALL(renameat2, (int from_at, const char *from, int to_at, const char *to, unsigned flags),
-          (from_at, from, to_at, to, flags), habit_rename(from_at, from, to_at, to))
+/* The same, and the store hears where the file is now. */
+#define RENAMES(name, parameters, arguments, from_at, to_at)                                       \
+    EXPORT int name parameters                                                                     \
+    {                                                                                              \
+        int error = -shim_barrier(), result;                                                       \
+                                                                                                   \
+        if (error != 0) {                                                                          \
+            errno = error;                                                                         \
+            return -1;                                                                             \
+        }                                                                                          \
+        habit_rename(from_at, from, to_at, to);                                                    \
+        result = real_##name arguments;                                                            \
+        if (result == 0 && shim.env.store[0] != '\0')                                              \
+            shim_renamed(to_at, to);                                                               \
+        return result;                                                                             \
+    }
+
+RENAMES(rename, (const char *from, const char *to), (from, to), AT_FDCWD, AT_FDCWD)
+RENAMES(renameat, (int from_at, const char *from, int to_at, const char *to),
+        (from_at, from, to_at, to), from_at, to_at)
+RENAMES(renameat2, (int from_at, const char *from, int to_at, const char *to, unsigned flags),
+        (from_at, from, to_at, to, flags), from_at, to_at)
 PUBLISHES(link, (const char *from, const char *to), (from, to))
 PUBLISHES(linkat, (int from_at, const char *from, int to_at, const char *to, int flags),
           (from_at, from, to_at, to, flags))

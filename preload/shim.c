@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -301,6 +302,7 @@ struct portus_writer *shim_writer(const char **why)
                                           .job = shim.env.job,
                                           .ring_size = shim.env.ring_size,
                                           .agent = agent_path(),
+                                          .stored = shim.env.store[0] != '\0',
                                           .ends_stopped = true};
     struct portus_writer *writer = NULL;
     int error;
@@ -418,6 +420,30 @@ void shim_clear(void)
         shim_done();
     }
     shim_unguard(&guard);
+}
+
+void shim_renamed(int at, const char *path)
+{
+    struct guard guard;
+    int fd, saved = errno;
+
+    if (!shim_own() || shim_control() == NULL) /* nobody has an agent: nothing is kept */
+        return;
+    guard = shim_guard();
+    fd = (int)syscall(SYS_openat, at, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && shim_use()) {
+        portus_link_send(&shim.writer.link, PORTUS_OP_RENAMED, 0, 0, fd);
+        shim_done();
+    } else if (fd >= 0) {
+        portus_lock(&shim.lock);
+        if (atomic_load(&shim.looking))
+            portus_link_send(&shim.look, PORTUS_OP_RENAMED, 0, 0, fd);
+        portus_unlock(&shim.lock);
+    }
+    if (fd >= 0)
+        syscall(SYS_close, fd);
+    shim_unguard(&guard);
+    errno = saved;
 }
 
 void shim_wait_executable(int at, const char *path, int flags)

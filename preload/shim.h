@@ -93,6 +93,9 @@ void shim_barrier_untold(void);
 /* After it, before a name is deleted: no copy of ours may keep the file alive (on NFS, as .nfs). */
 void shim_clear(void);
 
+/* After path has got its name: the store, where there is one, keeps it by that. */
+void shim_renamed(int at, const char *path);
+
 /*
  * Before path is executed: a file that somebody of this job has open for writing,
  * which includes us while it is live, could not be (ETXTBSY).

@@ -11,6 +11,7 @@
  *   HELLO            ->
  *                    <-            WELCOME + control, ring, doorbell
  *   ENGAGE + the file ->           (no answer: an answer could hang)
+ *   RENAMED + the file ->          (only where there is a store)
  *
  * A looker (role PORTUS_ROLE_LOOK: a process that only has to wait for others,
  * and portusctl) gets the control segment and the doorbell, and no ring.
@@ -45,11 +46,14 @@ enum portus_op {
     PORTUS_OP_ENGAGE = 3,
     PORTUS_OP_OFF = 4, /* from portusctl: drain, release all files, capture nothing new */
     PORTUS_OP_ON = 5,
-    PORTUS_OP_STORE_FILE = 64,   /* a file that is whole */
-    PORTUS_OP_STORE_DONE = 65,   /* the answer to each of the others */
-    PORTUS_OP_STORE_PIN = 66,    /* keep a version, or (PORTUS_STORE_UNPIN) no longer */
-    PORTUS_OP_STORE_REMOVE = 67, /* remove a version */
-    PORTUS_OP_STORE_ROOM = 68,   /* remove old versions until so many bytes are free */
+    PORTUS_OP_RENAMED = 6, /* with what was renamed, O_PATH: the store keeps it by its new name */
+    PORTUS_OP_STORE_FILE = 64,    /* a file that is whole */
+    PORTUS_OP_STORE_DONE = 65,    /* the answer to each of the others */
+    PORTUS_OP_STORE_PIN = 66,     /* keep a version, or (PORTUS_STORE_UNPIN) no longer */
+    PORTUS_OP_STORE_REMOVE = 67,  /* remove a version */
+    PORTUS_OP_STORE_ROOM = 68,    /* remove old versions until so many bytes are free */
+    PORTUS_OP_STORE_CANCEL = 70,  /* a file of before: let go of it; answered for that file */
+    PORTUS_OP_STORE_RENAMED = 69, /* as PORTUS_OP_RENAMED; has no answer */
 };
 
 enum portus_role {

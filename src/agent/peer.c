@@ -156,6 +156,10 @@ static int hear(struct agent *agent, struct agent_peer *peer)
         return error;
     }
     portus_message_drop(peer->socket);
+    if (message.op == PORTUS_OP_RENAMED && count == 1 && peer->welcomed) {
+        agent_store_renamed(agent, fds[0]);
+        return 0;
+    }
     close_fds(fds, count);
     if (count != 0)
         return -EPROTO;

@@ -42,10 +42,11 @@ struct agent_session {
 
 /* A whole file on its way to the store; state: see store.c, 0: none. */
 struct agent_keep {
-    int fd; /* open for reading */
+    int fd; /* O_PATH, or open for reading and with a lease */
     uint32_t id, state;
-    uint64_t since;
+    uint64_t since;     /* it is in this state, ns */
     uint64_t directory; /* inode */
+    uint64_t device, inode;
 };
 
 struct agent_state {
@@ -128,6 +129,7 @@ unsigned agent_files_count(const struct agent *agent, unsigned session);
 
 /* store.c: the way of whole files into the store */
 void agent_store_take(struct agent *agent, unsigned number, int fd); /* one is drained */
+void agent_store_renamed(struct agent *agent, int fd);               /* takes fd */
 void agent_store_broken(struct agent *agent); /* lets those go that somebody wants to write */
 bool agent_store_turn(struct agent *agent);   /* whether there is something under way */
 

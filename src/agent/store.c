@@ -2,11 +2,12 @@
 /*
  * store.c -- hands files that are whole to the store
  *
- * A file that has just become an ordinary one is opened again for reading. Once nobody
- * has it open for writing any more, a read lease is taken on that description, and a
- * copy of it goes to portusd: as long as the lease is held, nobody has changed the file.
- * Who wants to write waits until the lease is given up, which happens at once; that
- * version is then not kept: a newer one is coming.
+ * Of a file that has just become an ordinary one a name is kept (O_PATH, which is not open).
+ * Once nobody has it open for writing any more it is opened for reading, and a read lease
+ * is taken on that description; a copy of it goes to portusd. As long as the lease is held
+ * nobody has changed the file. Who wants to write waits in open until portusd has let the
+ * file go, which it does at once: with another opener the next save could not be captured.
+ * That version is not kept then: a newer one is coming.
  *
  * All of this is beside the drain and may fail: a checkpoint is in its own file already.
  */
@@ -28,11 +29,12 @@
 #include "common/name.h"
 
 #define LEASE_NS 10000000000ull /* a file that is still written then is none for the store */
+#define CANCEL_NS 100000000ull  /* who waits in open need not wait longer */
 #define LOOK_NS 5000000ull      /* between two tries to get a lease, to connect */
 #define START_NS 10000000000ull /* portusd has to be there by then */
 #define REFUSED_NS 60000000000ull
 
-enum { KEEP_NONE, KEEP_WAITS, KEEP_LEASED, KEEP_SENT };
+enum { KEEP_NONE, KEEP_WAITS, KEEP_RENAMED, KEEP_LEASED, KEEP_SENT, KEEP_CANCELLED };
 
 static bool configured(const struct agent *agent)
 {
@@ -52,7 +54,7 @@ static void forget(struct agent *agent, struct agent_keep *keep)
 /* Gives the lease up first: a description that the store still has would keep it. */
 static void let_go(struct agent *agent, struct agent_keep *keep)
 {
-    if (keep->state != KEEP_WAITS)
+    if (keep->state >= KEEP_LEASED)
         fcntl(keep->fd, F_SETLEASE, F_UNLCK);
     forget(agent, keep);
 }
@@ -80,45 +82,84 @@ static void give_up(struct agent *agent, const char *why)
             let_go(agent, &agent->state->keep[i]);
 }
 
+static struct agent_keep *place(struct agent *agent)
+{
+    for (unsigned i = 0; i < AGENT_KEEPS; i++)
+        if (agent->state->keep[i].state == KEEP_NONE)
+            return &agent->state->keep[i];
+    return NULL;
+}
+
+static void put(struct agent *agent, struct agent_keep *keep, int fd, uint32_t state)
+{
+    keep->fd = fd;
+    keep->id = ++agent->state->keep_ids;
+    keep->since = portus_now();
+    keep->state = state;
+    agent->state->keeps++;
+}
+
 void agent_store_take(struct agent *agent, unsigned number, int fd)
 {
     struct portus_file *file = &agent->control->file[number];
-    struct agent_keep *keep = NULL;
+    struct agent_keep *keep;
     char path[32];
-    int reader;
+    int name;
 
     if (!configured(agent) || portus_now() < agent->store_refused_until ||
         atomic_load(&file->error) != 0 || !agent->state->leased[number])
         return;
-    for (unsigned i = 0; i < AGENT_KEEPS && keep == NULL; i++)
-        if (agent->state->keep[i].state == KEEP_NONE)
-            keep = &agent->state->keep[i];
+    keep = place(agent);
     if (keep == NULL) {
         log_warn("the store is %d files behind: %.*s is not kept there", AGENT_KEEPS,
                  PORTUS_FILE_PATH - 1, file->path);
         return;
     }
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (reader < 0) {
-        log_info("%.*s: %s: not kept in the store", PORTUS_FILE_PATH - 1, file->path,
-                 strerror(errno));
+    name = open(path, O_PATH | O_CLOEXEC);
+    if (name < 0)
         return;
-    }
-    keep->fd = reader;
-    keep->id = ++agent->state->keep_ids;
-    keep->since = portus_now();
     keep->directory = file->directory[0];
-    keep->state = KEEP_WAITS;
-    agent->state->keeps++;
+    keep->device = file->device;
+    keep->inode = file->inode;
+    put(agent, keep, name, KEEP_WAITS);
+}
+
+void agent_store_renamed(struct agent *agent, int fd)
+{
+    struct agent_keep *keep =
+        configured(agent) && portus_now() >= agent->store_refused_until ? place(agent) : NULL;
+
+    if (keep == NULL)
+        close(fd);
+    else
+        put(agent, keep, fd, KEEP_RENAMED);
+}
+
+static bool tell(struct agent *agent, struct agent_keep *keep, enum portus_op op, uint32_t flags,
+                 bool with)
+{
+    struct portus_message message = portus_message_make(op);
+
+    message.value = keep->id;
+    message.size = keep->directory;
+    message.flags = flags;
+    return portus_message_send(agent->state->store, &message, &keep->fd, with ? 1 : 0) == 0;
 }
 
 void agent_store_broken(struct agent *agent)
 {
     for (unsigned i = 0; i < AGENT_KEEPS && agent->state->keeps > 0; i++) {
         struct agent_keep *keep = &agent->state->keep[i];
-        if (keep->state >= KEEP_LEASED && fcntl(keep->fd, F_GETLEASE) != F_RDLCK)
+        if ((keep->state != KEEP_LEASED && keep->state != KEEP_SENT) ||
+            fcntl(keep->fd, F_GETLEASE) == F_RDLCK)
+            continue;
+        if (keep->state == KEEP_LEASED || !tell(agent, keep, PORTUS_OP_STORE_CANCEL, 0, false)) {
             let_go(agent, keep);
+        } else {
+            keep->state = KEEP_CANCELLED;
+            keep->since = portus_now();
+        }
     }
 }
 
@@ -207,19 +248,21 @@ static void done(struct agent *agent, const struct portus_message *message)
 {
     for (unsigned i = 0; i < AGENT_KEEPS; i++) {
         struct agent_keep *keep = &agent->state->keep[i];
-        if (keep->state != KEEP_SENT || keep->id != message->value)
+        if (keep->state < KEEP_SENT || keep->id != message->value)
             continue;
         let_go(agent, keep);
         if (message->error == -ENOSPC && !agent->store_full)
             agent_error(agent, "%s is full: a checkpoint is saved, but not kept there",
                         agent->state->env.store);
         else if (message->error != 0 && message->error != -ENOSPC && message->error != -ENOENT &&
-                 message->error != -ESTALE)
+                 message->error != -ESTALE && message->error != -ECANCELED)
             agent_error(agent, "%s: %s: a checkpoint is saved, but not kept there",
                         agent->state->env.store, strerror(-message->error));
         agent->store_full = message->error == -ENOSPC;
         if (message->error == 0)
             log_debug("the store has it: commit %llu", (unsigned long long)message->size);
+        else
+            log_debug("the store has not kept it: %s", strerror(-message->error));
         return;
     }
 }
@@ -248,7 +291,7 @@ static void hear(struct agent *agent)
     /* What it had not finished is not kept, or is: nobody knows. The next files find another. */
     disconnect(agent);
     for (unsigned i = 0; i < AGENT_KEEPS; i++)
-        if (agent->state->keep[i].state == KEEP_SENT)
+        if (agent->state->keep[i].state >= KEEP_SENT)
             let_go(agent, &agent->state->keep[i]);
     if (error != -ECONNRESET)
         give_up(agent, "portusd is of another version");
@@ -276,21 +319,65 @@ static bool is_last(const struct agent *agent, const struct agent_keep *keep)
     return true;
 }
 
-static bool lease(const struct agent *agent, int fd)
+/* Whether it is being saved again: to open it now would break that lease. */
+static bool is_live(const struct agent *agent, const struct agent_keep *keep)
 {
-    return fcntl(fd, F_SETSIG, SIGRTMIN) == 0 && fcntl(fd, F_SETOWN, agent->state->keeper) == 0 &&
-           fcntl(fd, F_SETLEASE, F_RDLCK) == 0;
+    for (unsigned i = 0; i < PORTUS_FILES; i++) {
+        const struct portus_file *file = &agent->control->file[i];
+        uint32_t state = atomic_load(&file->state);
+        if (state != PORTUS_FILE_FREE && state != PORTUS_FILE_DONE && file->inode == keep->inode &&
+            file->device == keep->device)
+            return true;
+    }
+    return false;
 }
 
-static void send_one(struct agent *agent, struct agent_keep *keep)
+/* 0, and the file is open for reading and leased; or a negative errno. */
+static int lease(const struct agent *agent, struct agent_keep *keep)
 {
-    struct portus_message message = portus_message_make(PORTUS_OP_STORE_FILE);
+    char path[32];
+    int fd, error;
 
-    message.value = keep->id;
-    message.size = keep->directory;
-    message.flags = is_last(agent, keep) ? PORTUS_STORE_LAST : 0;
-    if (portus_message_send(agent->state->store, &message, &keep->fd, 1) == 0)
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", keep->fd);
+    fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    if (fcntl(fd, F_SETSIG, SIGRTMIN) < 0 || fcntl(fd, F_SETOWN, agent->state->keeper) < 0 ||
+        fcntl(fd, F_SETLEASE, F_RDLCK) < 0) {
+        error = -errno;
+        close(fd);
+        return error;
+    }
+    close(keep->fd);
+    keep->fd = fd;
+    keep->state = KEEP_LEASED;
+    return 0;
+}
+
+/* One step of one file's way. */
+static void step(struct agent *agent, struct agent_keep *keep, uint64_t now)
+{
+    int error = 0;
+
+    if (keep->state == KEEP_WAITS) {
+        error = is_live(agent, keep) ? -ESTALE : lease(agent, keep);
+        if (error == -ESTALE || (error != 0 && error != -EAGAIN) ||
+            (error != 0 && now - keep->since > LEASE_NS)) {
+            if (error != -ESTALE)
+                log_info("a file is not kept in the store: %s", strerror(-error));
+            forget(agent, keep);
+            return;
+        }
+    }
+    if (!agent->state->store_ready)
+        return;
+    if (keep->state == KEEP_RENAMED && tell(agent, keep, PORTUS_OP_STORE_RENAMED, 0, true))
+        forget(agent, keep);
+    else if (keep->state == KEEP_LEASED && tell(agent, keep, PORTUS_OP_STORE_FILE,
+                                                is_last(agent, keep) ? PORTUS_STORE_LAST : 0, true))
         keep->state = KEEP_SENT;
+    else if (keep->state == KEEP_CANCELLED && now - keep->since > CANCEL_NS)
+        let_go(agent, keep);
 }
 
 bool agent_store_turn(struct agent *agent)
@@ -310,16 +397,8 @@ bool agent_store_turn(struct agent *agent)
         connect_to(agent);
     else if (!state->store_ready && now - agent->store_since > START_NS)
         give_up(agent, "portusd does not answer");
-    for (unsigned i = 0; i < AGENT_KEEPS && state->keeps > 0; i++) {
-        struct agent_keep *keep = &state->keep[i];
-        if (keep->state == KEEP_WAITS && lease(agent, keep->fd))
-            keep->state = KEEP_LEASED;
-        else if (keep->state == KEEP_WAITS && (errno != EAGAIN || now - keep->since > LEASE_NS)) {
-            log_info("a file is open for writing or has no lease: that version is not kept");
-            forget(agent, keep);
-        }
-        if (keep->state == KEEP_LEASED && state->store_ready)
-            send_one(agent, keep);
-    }
+    for (unsigned i = 0; i < AGENT_KEEPS && state->keeps > 0; i++)
+        if (state->keep[i].state != KEEP_NONE)
+            step(agent, &state->keep[i], now);
     return state->keeps > 0;
 }

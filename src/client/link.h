@@ -34,6 +34,7 @@ struct portus_link_options {
     const char *job;    /* PORTUS_JOB, or "" : the cgroup */
     uint64_t ring_size; /* largest ring, bytes; 0: the agent's choice */
     const char *agent;  /* path of portus-agent, to start one if there is none; NULL: do not */
+    bool stored;        /* PORTUS_STORE is set; for the writer */
     bool ends_stopped;  /* kill an agent that does not answer because it is stopped */
 };
 

@@ -29,6 +29,7 @@
 
 #define WARM_STEP (16ul << 20)
 #define SETTLE_MS 200
+#define LEASE_TRIES 20 /* ms */
 
 static _Atomic uint32_t writers;
 
@@ -62,6 +63,7 @@ int portus_writer_open(struct portus_writer *writer, const struct portus_link_op
     portus_source_open(&writer->source);
     writer->session = &writer->link.control->session[writer->link.session];
     writer->opened = atomic_fetch_add(&writers, 1) + 1;
+    writer->stored = options->stored;
     writer->serial = atomic_load(&writer->session->serial);
     writer->record = (struct portus_record *)writer->link.ring;
     writer->data = writer->link.ring + PORTUS_RING_DATA;
@@ -116,8 +118,12 @@ static int take_lease(const struct portus_writer *writer, int fd)
         return -errno;
     if (keeper <= 0 || syscall(SYS_fcntl, fd, F_GETOWN, 0) != keeper)
         return -ESRCH;
-    if (syscall(SYS_fcntl, fd, F_SETLEASE, F_WRLCK) < 0)
-        return -errno;
+    /* A store that was reading the version before has let go; the kernel may not have yet. */
+    for (unsigned tries = 0; syscall(SYS_fcntl, fd, F_SETLEASE, F_WRLCK) < 0; tries++) {
+        if (errno != EAGAIN || tries == (writer->stored ? LEASE_TRIES : 0))
+            return -errno;
+        poll(NULL, 0, 1);
+    }
     return 0;
 }
 

@@ -54,6 +54,7 @@ struct portus_writer {
     _Atomic uint32_t lost;   /* errno of a file, of which no call has told yet */
     int keep[PORTUS_FILES];  /* our own copy of each engaged description, or -1 */
     bool used[PORTUS_FILES]; /* the caller still goes by this number */
+    bool stored;             /* there is a store, which reads files that are whole */
 };
 
 /* A file to be engaged. Numbers as in struct portus_file. */

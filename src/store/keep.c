@@ -173,7 +173,8 @@ static int with_path(const struct body *old, const char *path, struct body *body
     return error;
 }
 
-int pool_rename(struct pool *pool, const struct pool_key *key, const char *path, uint64_t *number)
+int pool_rename(struct pool *pool, const struct pool_key *key, const char *path,
+                enum pool_settling settling, uint64_t *number)
 {
     struct body old = {0}, renamed = {0};
     struct entry *entry = NULL;
@@ -189,8 +190,12 @@ int pool_rename(struct pool *pool, const struct pool_key *key, const char *path,
         error = with_path(&old, path, &renamed);
     if (error == 0) {
         /* The state of a directory that was whole is whole still, if this is all that is new. */
-        if (!is_last(pool, entry, body_hash(&renamed, pool->seed).directory))
+        if (settling == POOL_UNSETTLED ||
+            (settling == POOL_SETTLED_AS_IT_WAS &&
+             !is_last(pool, entry, body_hash(&renamed, pool->seed).directory)))
             renamed.head->flags &= ~PORTUS_POOL_SETTLED;
+        else if (settling == POOL_SETTLED)
+            renamed.head->flags |= PORTUS_POOL_SETTLED;
         error = pool_publish(pool, &renamed, taken, entry->pinned, &committed);
     }
     if (error == 0) {

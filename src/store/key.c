@@ -9,9 +9,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "store/state.h"
 
@@ -22,20 +25,45 @@ struct uuid_answer {
 };
 #define GET_UUID _IOR(0x15, 0, struct uuid_answer)
 
+static bool ask(int fd, uint8_t uuid[16])
+{
+    struct uuid_answer answer = {0};
+
+    if (ioctl(fd, GET_UUID, &answer) < 0 || answer.length != 16)
+        return false;
+    memcpy(uuid, answer.uuid, 16);
+    return true;
+}
+
+/* A description that is a name only (O_PATH) cannot be asked: then its directory is. */
+static bool ask_directory(int fd, uint8_t uuid[16])
+{
+    char path[PATH_MAX + 1], *slash;
+    int directory;
+    bool told;
+
+    if (errno != EBADF || store_path(fd, path, sizeof(path)) != 0)
+        return false;
+    slash = strrchr(path, '/');
+    slash[slash == path] = '\0';
+    directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    told = directory >= 0 && ask(directory, uuid);
+    if (directory >= 0)
+        close(directory);
+    return told;
+}
+
 int store_key(int fd, struct pool_key *key)
 {
     union {
         struct file_handle handle;
         char room[sizeof(struct file_handle) + POOL_HANDLE_MAX];
     } name = {.handle.handle_bytes = POOL_HANDLE_MAX};
-    struct uuid_answer answer = {0};
     struct statfs status;
     int mount;
 
     memset(key, 0, sizeof(*key));
-    if (ioctl(fd, GET_UUID, &answer) == 0 && answer.length == sizeof(key->file_system)) {
-        memcpy(key->file_system, answer.uuid, sizeof(key->file_system));
-    } else {
+    if (!ask(fd, key->file_system) && !ask_directory(fd, key->file_system)) {
         if (fstatfs(fd, &status) < 0)
             return -errno;
         memcpy(key->file_system, &status.f_fsid, sizeof(status.f_fsid));
@@ -47,4 +75,17 @@ int store_key(int fd, struct pool_key *key)
     key->handle_bytes = name.handle.handle_bytes;
     memcpy(key->handle, name.handle.f_handle, name.handle.handle_bytes);
     return 0;
+}
+
+int store_path(int fd, char *path, size_t size)
+{
+    char link[32];
+    ssize_t length;
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    length = readlink(link, path, size - 1);
+    if (length < 0)
+        return -errno;
+    path[length] = '\0';
+    return path[0] == '/' ? 0 : -ENOENT;
 }

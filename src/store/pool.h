@@ -90,10 +90,14 @@ int pool_commit(struct pool_draft *draft, const struct pool_attributes *attribut
                 uint64_t *number);
 void pool_drop(struct pool_draft *draft);
 
+/* What becomes of attributes.settled in a rename: it stays if nothing else was committed in
+ * either directory since; or as said, by who renames several files. */
+enum pool_settling { POOL_SETTLED_AS_IT_WAS, POOL_SETTLED, POOL_UNSETTLED };
+
 /* One atomic commit: the newest version of the object of key has this path now, under a new
- * number; it stays settled if nothing else was committed in either directory since. -ENOENT:
- * there is none. */
-int pool_rename(struct pool *pool, const struct pool_key *key, const char *path, uint64_t *number);
+ * number. -ENOENT: there is none. */
+int pool_rename(struct pool *pool, const struct pool_key *key, const char *path,
+                enum pool_settling settling, uint64_t *number);
 
 /* --- looking --- */
 

@@ -149,6 +149,11 @@ static int hear(struct store *store, unsigned place)
         if (error == 0)
             return 0;
     }
+    if (message.op == PORTUS_OP_STORE_RENAMED && peer->welcomed && count == 1) {
+        store_follow(store, fds[0]);
+        close(fds[0]);
+        return 0;
+    }
     for (unsigned i = 0; i < count; i++)
         close(fds[i]);
     if (count != 0)
@@ -159,6 +164,10 @@ static int hear(struct store *store, unsigned place)
         peer->welcomed = true;
         peer->job = message.size;
         return portus_message_send(peer->socket, &answer, NULL, 0);
+    }
+    if (message.op == PORTUS_OP_STORE_CANCEL) {
+        store_cancel(store, place, message.value);
+        return 0;
     }
     if (message.op < PORTUS_OP_STORE_PIN || message.op > PORTUS_OP_STORE_ROOM)
         return -EPROTO;

@@ -6,7 +6,9 @@
 #define PORTUS_STORE_STATE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "store/pool.h"
 
@@ -22,7 +24,7 @@ struct store_peer {
 
 /* A file that somebody wants to be kept. */
 struct store_file {
-    int fd;
+    int fd;             /* -1: not wanted any more */
     uint32_t peer;      /* place */
     uint32_t serial;    /* of that place's use: the peer may be gone */
     uint32_t id;        /* the peer's number for it */
@@ -50,8 +52,21 @@ void store_answer(struct store *store, uint32_t peer, uint32_t serial, uint32_t 
 
 /* take.c: copies a piece of the file at the head of the queue; whether there is more to do */
 bool store_take(struct store *store);
+/* Lets go of a file that somebody wants to write. */
+void store_cancel(struct store *store, uint32_t peer, uint32_t id);
 
-/* key.c: what the file behind fd is. 0 or a negative errno. */
+/* key.c: what the file behind fd is, and where. 0 or a negative errno. */
 int store_key(int fd, struct pool_key *key);
+int store_path(int fd, char *path, size_t size);
+
+/* evict.c: makes bytes free for a file of that path and job. 0 or a negative errno; -ENOSPC. */
+int store_room(struct store *store, const char *path, const char *job, uint64_t bytes);
+
+/* whole.c: whether all files beside path are in the pool as they are on the disk. */
+bool store_whole(const struct store *store, const char *path);
+int64_t store_nanoseconds(const struct timespec *time); /* since 1970 */
+
+/* follow.c: the file or directory behind fd was renamed. */
+void store_follow(struct store *store, int fd);
 
 #endif

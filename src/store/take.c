@@ -23,7 +23,6 @@
 
 #define PIECE (1u << 20)
 #define PIECES 16 /* a turn */
-#define BROKEN 64 /* directories whose set is known to be incomplete */
 
 static struct {
     bool busy;
@@ -32,54 +31,13 @@ static struct {
     struct pool_key key;
     struct stat status;
     uint64_t offset;
+    char job[24];
+    char path[PATH_MAX + 1];
 } now;
 
-/* A set of files with a hole in it is no state to go back to. */
-static struct {
-    uint64_t job, directory;
-} broken[BROKEN];
-static unsigned broken_next;
-
-static bool is_broken(bool forget)
-{
-    bool found = false;
-
-    for (unsigned i = 0; i < BROKEN; i++)
-        if (broken[i].directory == now.file.directory && broken[i].job == now.file.job &&
-            broken[i].directory != 0) {
-            found = true;
-            if (forget)
-                broken[i].directory = 0;
-        }
-    return found;
-}
-
-static void note_broken(void)
-{
-    if (is_broken(false))
-        return;
-    broken[broken_next].job = now.file.job;
-    broken[broken_next].directory = now.file.directory;
-    broken_next = (broken_next + 1) % BROKEN;
-}
-
-static int64_t nanoseconds(const struct timespec *time)
+int64_t store_nanoseconds(const struct timespec *time)
 {
     return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
-}
-
-/* Where the file is now. 0 or a negative errno. */
-static int path_of(int fd, char *path, size_t size)
-{
-    char link[32];
-    ssize_t length;
-
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    length = readlink(link, path, size - 1);
-    if (length < 0)
-        return -errno;
-    path[length] = '\0';
-    return path[0] == '/' ? 0 : -ENOENT;
 }
 
 static void end(struct store *store, int error, uint64_t number)
@@ -87,8 +45,6 @@ static void end(struct store *store, int error, uint64_t number)
     if (now.draft != NULL)
         pool_drop(now.draft);
     now.draft = NULL;
-    if (error != 0)
-        note_broken();
     close(now.file.fd);
     store_answer(store, now.file.peer, now.file.serial, now.file.id, error, number);
     now.busy = false;
@@ -96,25 +52,21 @@ static void end(struct store *store, int error, uint64_t number)
 
 static int begin(struct store *store)
 {
-    struct pool_state state;
-    int64_t room;
     int error;
 
     if (fstat(now.file.fd, &now.status) < 0)
         return -errno;
     if (!S_ISREG(now.status.st_mode) || now.status.st_nlink == 0)
         return -ENOENT; /* deleted already */
+    snprintf(now.job, sizeof(now.job), "%016llx", (unsigned long long)now.file.job);
     error = store_key(now.file.fd, &now.key);
     if (error != 0)
         return error;
-    pool_look(store->pool, &state);
-    if (state.free < (uint64_t)now.status.st_size) {
-        room = pool_make_room(store->pool, (uint64_t)now.status.st_size, store->keep);
-        if (room < 0)
-            return (int)room;
-        if (room < now.status.st_size)
-            return -ENOSPC;
-    }
+    error = store_path(now.file.fd, now.path, sizeof(now.path));
+    if (error == 0)
+        error = store_room(store, now.path, now.job, (uint64_t)now.status.st_size);
+    if (error != 0)
+        return error;
     now.offset = 0;
     return pool_begin(store->pool, &now.key, &now.draft);
 }
@@ -137,9 +89,7 @@ static int copy(void)
 
 static int commit(struct store *store, uint64_t *number)
 {
-    static char path[PATH_MAX + 1];
-    char job[24];
-    struct pool_attributes attributes = {.path = path, .job = job};
+    struct pool_attributes attributes = {.path = now.path, .job = now.job};
     struct stat status;
     struct pool_draft *draft = now.draft;
     bool whole = fcntl(now.file.fd, F_GETLEASE) == F_RDLCK;
@@ -148,21 +98,20 @@ static int commit(struct store *store, uint64_t *number)
     if (fstat(now.file.fd, &status) < 0)
         return -errno;
     if (!whole || status.st_size != now.status.st_size ||
-        nanoseconds(&status.st_mtim) != nanoseconds(&now.status.st_mtim))
+        store_nanoseconds(&status.st_mtim) != store_nanoseconds(&now.status.st_mtim))
         return -ESTALE;
     if (status.st_nlink == 0)
         return -ENOENT;
-    error = path_of(now.file.fd, path, sizeof(path));
+    error = store_path(now.file.fd, now.path, sizeof(now.path));
     if (error != 0)
         return error;
-    snprintf(job, sizeof(job), "%016llx", (unsigned long long)now.file.job);
     attributes.size = (uint64_t)status.st_size;
-    attributes.mtime = nanoseconds(&status.st_mtim);
-    attributes.ctime = nanoseconds(&status.st_ctim);
+    attributes.mtime = store_nanoseconds(&status.st_mtim);
+    attributes.ctime = store_nanoseconds(&status.st_ctim);
     attributes.mode = status.st_mode;
     attributes.uid = status.st_uid;
     attributes.gid = status.st_gid;
-    attributes.settled = now.file.last && !is_broken(true);
+    attributes.settled = now.file.last && store_whole(store, now.path);
     now.draft = NULL; /* gone, whatever happens */
     return pool_commit(draft, &attributes, number);
 }
@@ -176,6 +125,8 @@ bool store_take(struct store *store)
         if (store->queued == store->taken)
             return false;
         now.file = store->queue[store->taken++ % STORE_QUEUE];
+        if (now.file.fd < 0)
+            return true;
         now.busy = true;
         error = begin(store);
     }
@@ -190,4 +141,23 @@ bool store_take(struct store *store)
                   (unsigned long long)now.status.st_size);
     end(store, error, number);
     return true;
+}
+
+void store_cancel(struct store *store, uint32_t peer, uint32_t id)
+{
+    uint32_t serial = store->serial[peer];
+
+    if (now.busy && now.file.peer == peer && now.file.serial == serial && now.file.id == id) {
+        end(store, -ECANCELED, 0);
+        return;
+    }
+    for (uint64_t i = store->taken; i < store->queued; i++) {
+        struct store_file *file = &store->queue[i % STORE_QUEUE];
+        if (file->fd < 0 || file->peer != peer || file->serial != serial || file->id != id)
+            continue;
+        close(file->fd);
+        file->fd = -1;
+        store_answer(store, peer, serial, id, -ECANCELED, 0);
+        return;
+    }
 }

@@ -29,6 +29,21 @@ for step in map(int, sys.argv[1:]):
 """
 
 
+# Each step has names of its own, and the last two stay; a directory is renamed when it is full.
+ROTATE = """
+import os, shutil, sys, torch
+w = torch.randn(1 << 21)
+for step in map(int, sys.argv[1:]):
+    torch.save(w + step, f"step{step}.pt")
+    if step >= 2: os.remove(f"step{step - 2}.pt")
+    os.mkdir("tmp")
+    for shard in range(2): torch.save(w * step + shard, f"tmp/{shard}.pt")
+    time = __import__("time"); time.sleep(1)
+    os.rename("tmp", f"checkpoint-{step}")
+    if step >= 2: shutil.rmtree(f"checkpoint-{step - 2}")
+"""
+
+
 def ctl(*arguments, status=0, store=True):
     env = program.environment(trial.JOB, **({"PORTUS_STORE": POOL} if store else {}))
     done = subprocess.run([CTL, *arguments], env=env, capture_output=True, text=True, timeout=60, check=False)
@@ -43,9 +58,9 @@ def versions(path):
     return json.loads(done.stdout)["versions"] if done.returncode == 0 else []
 
 
-def train(*steps, **more):
+def train(*steps, program_text=TRAIN, **more):
     env = program.environment(trial.JOB, "default", **{"PORTUS_STORE": POOL, "PORTUS_SAMPLE": "0", **more})
-    out = program.run([program.python(), "-c", TRAIN, *map(str, steps)], D, env, 60)
+    out = program.run([program.python(), "-c", program_text, *map(str, steps)], D, env, 60)
     trial.expect(out.status == 0, out.how(), out)
     return out
 
@@ -145,8 +160,7 @@ try:
     trial.expect("0 damaged" in ctl("verify"), "damaged")
 
     # More than fits: old versions go, the newest are there, and every save is as ever.
-    for step in range(4, 24):
-        train(step)
+    train(*range(4, 24))
     third = {path: look(path) for path in FILES}
     for path in FILES:
         trial.expect(agents.until(lambda p=path: versions(p) and versions(p)[-1]["mtime_ns"] == look(p)[2], 20, 0.2),
@@ -155,6 +169,19 @@ try:
     shutil.rmtree(CK)
     ctl("restore", CK)
     trial.expect({path: look(path) for path in FILES} == third, "another state")
+
+    # Nothing supersedes these: the oldest go, of which the files are not there any more.
+    train(*range(12), program_text=ROTATE)
+    last = [os.path.join(D, name) for name in ("step11.pt", "checkpoint-11/0.pt", "checkpoint-11/1.pt")]
+    for path in last:
+        kept(path, 1)
+    trial.expect(not versions(os.path.join(D, "tmp")), "versions are kept by names that are not theirs any more")
+    trial.expect(not versions(os.path.join(D, "step0.pt")), "all fitted")
+    fourth = {path: look(path) for path in last}
+    shutil.rmtree(os.path.join(D, "checkpoint-11"))
+    os.unlink(last[0])
+    ctl("restore", last[0], os.path.join(D, "checkpoint-11"))
+    trial.expect({path: look(path) for path in last} == fourth, "what came back after renames is something else")
 
     # A file that can never fit.
     with open(os.path.join(D, "w.py"), "w", encoding="ascii") as f:

@@ -32,7 +32,7 @@ static inline void patch_base(char *base, struct contents *contents)
     assert_int_equal(image_commit(pool, 3, "/d/c", 3, 1, &number), 0);
     version.number = hole;
     assert_int_equal(pool_remove(pool, &version), 0);
-    assert_int_equal(pool_rename(pool, &key, "/d/b", &number), 0);
+    assert_int_equal(pool_rename(pool, &key, "/d/b", POOL_SETTLED_AS_IT_WAS, &number), 0);
     pool->data.next = 0;
     pool->data.longest = 2; /* in pieces: several extents */
     assert_int_equal(image_commit(pool, 1, "/d/a", 4, 5000, &number), 0);
@@ -147,7 +147,7 @@ static inline void patch_run(char *image, const char *base, const uint8_t *data,
         patch_count(pool);
         pool_each(pool, patch_verify, pool);
         image_commit(pool, 5, "/d/new", 9, 3000, &number);
-        pool_rename(pool, &key, "/d/other", &number);
+        pool_rename(pool, &key, "/d/other", POOL_SETTLED_AS_IT_WAS, &number);
         pool_make_room(pool, 100 << 10, 1);
         if (round == 1)
             pool_remove_damaged(pool);

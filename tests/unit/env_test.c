@@ -342,8 +342,9 @@ static void test_unknown_names(void **state)
                             "(is PORTUS_RING_SIZE meant?)"},
         {"PORTUS_LGO", "PORTUS_LGO is not known to this version: ignored "
                        "(is PORTUS_LOG meant?)"},
-        {"PORTUS_STORE", "PORTUS_STORE is not known to this version: ignored"},
-        {"PORTUS_KEY", "PORTUS_KEY is not known to this version: ignored"},
+        {"PORTUS_SHELF", "PORTUS_SHELF is not known to this version: ignored"},
+        {"PORTUS_KEY", "PORTUS_KEY is not known to this version: ignored "
+                       "(is PORTUS_KEEP meant?)"},
         {"PORTUS_TRACE", "PORTUS_TRACE is not known to this version: ignored"},
         {"PORTUS_PROMISE", "PORTUS_PROMISE is not known to this version: ignored"},
         {"PORTUS_RESTORE", "PORTUS_RESTORE is not known to this version: ignored"},

@@ -344,7 +344,8 @@ static void operate(struct pool *pool, uint64_t *seed)
         if (error == -ENOSPC)
             kind = 9;
     } else if (kind < 6) {
-        error = pool_rename(pool, &version.key, paths[below(seed, 4)], &number);
+        error =
+            pool_rename(pool, &version.key, paths[below(seed, 4)], POOL_SETTLED_AS_IT_WAS, &number);
     } else if (kind < 7) {
         error = pool_remove(pool, &version);
     } else if (kind < 8) {

@@ -279,7 +279,7 @@ static void test_takes(void **state)
         assert_int_equal(image_commit(pool, 9, "/w", 9, 1000, &between), 0);
         for (int copy = 0; copy < 2; copy++)
             memcpy(&slots[copy], image + slot_offset(&pool->super, slot, copy), sizeof(slots[0]));
-        assert_int_equal(pool_rename(pool, &key, "/n", &number), 0);
+        assert_int_equal(pool_rename(pool, &key, "/n", POOL_SETTLED_AS_IT_WAS, &number), 0);
         for (int copy = 0; copy < 2; copy++)
             memcpy(image + slot_offset(&pool->super, slot, copy), &slots[copy], sizeof(slots[0]));
         renamed = (void *)(image + slot_offset(&pool->super, pool_find(pool, number)->slot, 0));

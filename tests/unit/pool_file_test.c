@@ -321,7 +321,7 @@ static void write_on(int tell, uint64_t seed)
         if (error == 0 && write(tell, done, sizeof(done)) != sizeof(done))
             _exit(4);
         if (error == 0 && below(&seed, 4) == 0)
-            error = pool_rename(pool, &key, "/r", &number);
+            error = pool_rename(pool, &key, "/r", POOL_SETTLED_AS_IT_WAS, &number);
         if (error == -ENOSPC || below(&seed, 8) == 0)
             error = pool_make_room(pool, SIZE, 1) >= 0 ? 0 : -EIO;
         if (error != 0 && error != -ENOSPC)

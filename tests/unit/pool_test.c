@@ -350,8 +350,8 @@ static void test_rename(void **state)
     assert_int_equal(image_commit(pool, 1, "/tmp", 2, 6000, &second), 0);
     version = newest(pool);
     assert_int_equal(pool_pin(pool, &version, true), 0);
-    assert_int_equal(pool_rename(pool, &other, "/new", &number), -ENOENT);
-    assert_int_equal(pool_rename(pool, &key, "/new", &number), 0);
+    assert_int_equal(pool_rename(pool, &other, "/new", POOL_SETTLED_AS_IT_WAS, &number), -ENOENT);
+    assert_int_equal(pool_rename(pool, &key, "/new", POOL_SETTLED_AS_IT_WAS, &number), 0);
     assert_true(number > second);
     for (int i = 0; i < 2; i++) {
         contents = contents_of(pool);
@@ -438,7 +438,7 @@ static void test_room(void **state)
         struct pool_key key = key_of(10 + i);
 
         commit(pool, 10 + i, "/y/tmp", false);
-        assert_int_equal(pool_rename(pool, &key, "/y/final", &tmp[i]), 0);
+        assert_int_equal(pool_rename(pool, &key, "/y/final", POOL_SETTLED_AS_IT_WAS, &tmp[i]), 0);
     }
     assert_true(pool_make_room(pool, UINT64_MAX, 2) > 0);
     assert_false(has(pool, tmp[0], NULL));
@@ -459,7 +459,7 @@ static void test_room_slots(void **state)
     for (int i = 0; i < 20; i++) {
         assert_true(pool_make_room(pool, 2048, 1) >= 2048);
         commit(pool, 1, "/x/tmp", false);
-        assert_int_equal(pool_rename(pool, &key, "/x/a", &number), 0);
+        assert_int_equal(pool_rename(pool, &key, "/x/a", POOL_SETTLED_AS_IT_WAS, &number), 0);
     }
     pool_close(pool);
 }
@@ -504,10 +504,10 @@ static void test_rename_settled(void **state)
     image_make(base, SIZE, 64);
     pool = image_open(base, SIZE);
     commit(pool, 1, "/t/a.tmp", true);
-    assert_int_equal(pool_rename(pool, &key, "/t/a", &number), 0);
+    assert_int_equal(pool_rename(pool, &key, "/t/a", POOL_SETTLED_AS_IT_WAS, &number), 0);
     assert_true(newest(pool).attributes.settled);
     commit(pool, 2, "/t/b", false);
-    assert_int_equal(pool_rename(pool, &key, "/t/c", &number), 0);
+    assert_int_equal(pool_rename(pool, &key, "/t/c", POOL_SETTLED_AS_IT_WAS, &number), 0);
     assert_false(newest(pool).attributes.settled);
     pool_close(pool);
 }

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * follow.c -- a file or a directory has another name
+ *
+ * Told by a description of what was renamed. Where that is now the kernel says; which
+ * objects are there, their own keys do: no name that somebody says is believed.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "store/state.h"
+
+#define DEPTH 8
+#define FILES 65536 /* of a directory that is looked through: a step's shards, not a home */
+
+/* A file that the pool has under another path. */
+struct object {
+    struct pool_key key;
+    char *path;
+    uint64_t number; /* of its newest version */
+    bool settled;    /* that one */
+};
+
+struct objects {
+    struct object *object;
+    size_t count;
+};
+
+struct search {
+    struct object object;
+    bool found, same; /* its newest version; that has this path */
+};
+
+static int find(const struct pool_version *version, void *argument)
+{
+    struct search *search = argument;
+
+    if (memcmp(&version->key, &search->object.key, sizeof(version->key)) == 0) {
+        search->found = true;
+        search->same = strcmp(version->attributes.path, search->object.path) == 0;
+        search->object.number = version->number;
+        search->object.settled = version->attributes.settled;
+    }
+    return 0;
+}
+
+/* Adds the file behind fd if the pool knows it by another path. */
+static void note(const struct store *store, struct objects *list, int fd)
+{
+    static char path[PATH_MAX + 1];
+    struct search search = {.object.path = path};
+    struct object *more;
+
+    if (store_key(fd, &search.object.key) != 0 || store_path(fd, path, sizeof(path)) != 0)
+        return;
+    pool_each(store->pool, find, &search);
+    if (!search.found || search.same)
+        return;
+    more = realloc(list->object, (list->count + 1) * sizeof(*more));
+    if (more == NULL)
+        return;
+    list->object = more;
+    search.object.path = strdup(path);
+    if (search.object.path != NULL)
+        list->object[list->count++] = search.object;
+}
+
+/* Files that have moved together are a whole set where they were one. */
+static void rename_all(struct store *store, struct objects *list)
+{
+    enum pool_settling last = POOL_SETTLED_AS_IT_WAS;
+    uint64_t newest = 0, number;
+
+    for (size_t i = 0; i < list->count && list->count > 1; i++)
+        if (list->object[i].number > newest) {
+            newest = list->object[i].number;
+            last = list->object[i].settled ? POOL_SETTLED : POOL_UNSETTLED;
+        }
+    for (size_t i = 0; i < list->count; i++) {
+        pool_rename(store->pool, &list->object[i].key, list->object[i].path,
+                    i + 1 == list->count ? last : POOL_UNSETTLED, &number);
+        free(list->object[i].path);
+    }
+    free(list->object);
+}
+
+static void follow_in(struct store *store, struct objects *list, int fd, unsigned depth,
+                      unsigned *files)
+{
+    struct objects inside = {0};
+    struct stat status;
+    DIR *directory;
+    int again;
+
+    if (fstat(fd, &status) < 0)
+        return;
+    if (S_ISREG(status.st_mode)) {
+        note(store, list, fd);
+        return;
+    }
+    if (!S_ISDIR(status.st_mode) || depth == DEPTH)
+        return;
+    again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    directory = again >= 0 ? fdopendir(again) : NULL;
+    if (directory == NULL) {
+        if (again >= 0)
+            close(again);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL && (*files)++ < FILES;) {
+        int child;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        child = openat(fd, entry->d_name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (child < 0)
+            continue;
+        follow_in(store, &inside, child, depth + 1, files);
+        close(child);
+    }
+    closedir(directory);
+    rename_all(store, &inside);
+}
+
+void store_follow(struct store *store, int fd)
+{
+    struct objects alone = {0};
+    unsigned files = 0;
+
+    follow_in(store, &alone, fd, 0, &files);
+    rename_all(store, &alone);
+    if (files >= FILES)
+        log_warn("a directory with more than %d files was renamed: some versions in the pool "
+                 "keep their old paths",
+                 FILES);
+}

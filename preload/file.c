@@ -26,6 +26,9 @@
 _Atomic uint16_t fdtab[FDTAB_SIZE];
 _Atomic uint8_t fdtab_streams[FDTAB_SIZE];
 
+static const char not_alone;
+const char *file_single_threaded = &not_alone;
+
 struct file files[FILES];
 static struct portus_lock table; /* of allocation */
 
@@ -39,12 +42,26 @@ static uint64_t device_of(const struct statx *status)
     return makedev(status->stx_dev_major, status->stx_dev_minor);
 }
 
+/* By its name: a libc that has it not yet must not refuse to load us. */
+static void find_single_threaded(void)
+{
+    static _Atomic bool looked;
+    const char *found;
+
+    if (atomic_exchange(&looked, true))
+        return;
+    found = real_find("__libc_single_threaded");
+    if (found != NULL)
+        file_single_threaded = found;
+}
+
 void file_candidate(int fd, bool created, bool emptied)
 {
     struct guard guard;
 
     if ((unsigned)fd >= FDTAB_SIZE || !shim_own() || atomic_load(&shim.ending))
         return;
+    find_single_threaded();
     guard = shim_guard();
     file_replace(fd); /* a descriptor that was closed behind our back */
     portus_lock(&table);

@@ -33,7 +33,7 @@
 #define DESTROYS(name, parameters, arguments) AFTER_ALL(name, parameters, arguments, shim_clear())
 
 /* The same, and the store hears where the file is now. */
-#define RENAMES(name, parameters, arguments, from_at, to_at)                                       \
+#define RENAMES(name, parameters, arguments, from_at, to_at, exchanges)                            \
     EXPORT int name parameters                                                                     \
     {                                                                                              \
         int error = -shim_barrier(), result;                                                       \
@@ -44,16 +44,19 @@
         }                                                                                          \
         habit_rename(from_at, from, to_at, to);                                                    \
         result = real_##name arguments;                                                            \
-        if (result == 0 && shim.env.store[0] != '\0')                                              \
+        if (result == 0 && shim.env.store[0] != '\0') {                                            \
             shim_renamed(to_at, to);                                                               \
+            if (exchanges)                                                                         \
+                shim_renamed(from_at, from);                                                       \
+        }                                                                                          \
         return result;                                                                             \
     }
 
-RENAMES(rename, (const char *from, const char *to), (from, to), AT_FDCWD, AT_FDCWD)
+RENAMES(rename, (const char *from, const char *to), (from, to), AT_FDCWD, AT_FDCWD, false)
 RENAMES(renameat, (int from_at, const char *from, int to_at, const char *to),
-        (from_at, from, to_at, to), from_at, to_at)
+        (from_at, from, to_at, to), from_at, to_at, false)
 RENAMES(renameat2, (int from_at, const char *from, int to_at, const char *to, unsigned flags),
-        (from_at, from, to_at, to, flags), from_at, to_at)
+        (from_at, from, to_at, to, flags), from_at, to_at, (flags & RENAME_EXCHANGE) != 0)
 PUBLISHES(link, (const char *from, const char *to), (from, to))
 PUBLISHES(linkat, (int from_at, const char *from, int to_at, const char *to, int flags),
           (from_at, from, to_at, to, flags))

@@ -80,7 +80,7 @@ struct agent {
     uint64_t busy_ns, busy_bytes;   /* of the drain, for its rate */
     uint64_t store_since;           /* it is being started or asked, ns; 0: not */
     uint64_t store_looked, store_refused_until; /* ns */
-    bool store_full;
+    bool store_full, store_behind;
 };
 
 /* worker.c: what a worker does until the agent is no longer needed; returns its exit status. */
@@ -130,6 +130,8 @@ unsigned agent_files_count(const struct agent *agent, unsigned session);
 /* store.c: the way of whole files into the store */
 void agent_store_take(struct agent *agent, unsigned number, int fd); /* one is drained */
 void agent_store_renamed(struct agent *agent, int fd);               /* takes fd */
+void agent_store_resume(struct agent *agent);                        /* after another worker */
+void agent_store_end(struct agent *agent);                           /* lets all go */
 void agent_store_broken(struct agent *agent); /* lets those go that somebody wants to write */
 bool agent_store_turn(struct agent *agent);   /* whether there is something under way */
 

@@ -34,6 +34,8 @@
 #define START_NS 10000000000ull /* portusd has to be there by then */
 #define REFUSED_NS 60000000000ull
 
+#define RENAMES 128 /* of the places at most: files are more important */
+
 enum { KEEP_NONE, KEEP_WAITS, KEEP_RENAMED, KEEP_LEASED, KEEP_SENT, KEEP_CANCELLED };
 
 static bool configured(const struct agent *agent)
@@ -76,10 +78,7 @@ static void give_up(struct agent *agent, const char *why)
                 why);
     agent->store_refused_until = portus_now() + REFUSED_NS;
     agent->store_since = 0;
-    disconnect(agent);
-    for (unsigned i = 0; i < AGENT_KEEPS; i++)
-        if (agent->state->keep[i].state != KEEP_NONE)
-            let_go(agent, &agent->state->keep[i]);
+    agent_store_end(agent);
 }
 
 static struct agent_keep *place(struct agent *agent)
@@ -99,6 +98,28 @@ static void put(struct agent *agent, struct agent_keep *keep, int fd, uint32_t s
     agent->state->keeps++;
 }
 
+void agent_store_resume(struct agent *agent)
+{
+    /* The last worker may have been killed between an entry and the count. */
+    agent->state->keeps = 0;
+    for (unsigned i = 0; i < AGENT_KEEPS; i++)
+        agent->state->keeps += agent->state->keep[i].state != KEEP_NONE;
+    agent->store_since = agent->state->store != 0 ? portus_now() : 0;
+    agent_store_broken(agent);
+}
+
+void agent_store_end(struct agent *agent)
+{
+    disconnect(agent);
+    for (unsigned i = 0; i < AGENT_KEEPS; i++)
+        if (agent->state->keep[i].state != KEEP_NONE)
+            let_go(agent, &agent->state->keep[i]);
+}
+
+/*
+ * Only what its program has closed: a killed one leaves a beginning, which is no version,
+ * and least of all the newest.
+ */
 void agent_store_take(struct agent *agent, unsigned number, int fd)
 {
     struct portus_file *file = &agent->control->file[number];
@@ -107,7 +128,8 @@ void agent_store_take(struct agent *agent, unsigned number, int fd)
     int name;
 
     if (!configured(agent) || portus_now() < agent->store_refused_until ||
-        atomic_load(&file->error) != 0 || !agent->state->leased[number])
+        atomic_load(&file->error) != 0 || atomic_load(&file->closed) == 0 ||
+        !agent->state->leased[number])
         return;
     keep = place(agent);
     if (keep == NULL) {
@@ -127,9 +149,16 @@ void agent_store_take(struct agent *agent, unsigned number, int fd)
 
 void agent_store_renamed(struct agent *agent, int fd)
 {
-    struct agent_keep *keep =
-        configured(agent) && portus_now() >= agent->store_refused_until ? place(agent) : NULL;
+    struct agent_keep *keep = NULL;
+    unsigned waiting = 0;
 
+    for (unsigned i = 0; i < AGENT_KEEPS; i++)
+        waiting += agent->state->keep[i].state == KEEP_RENAMED;
+    if (configured(agent) && portus_now() >= agent->store_refused_until)
+        keep = waiting < RENAMES ? place(agent) : NULL;
+    if (waiting == RENAMES && !agent->store_behind)
+        log_warn("the store is %u renames behind: some versions keep their old paths", waiting);
+    agent->store_behind = waiting == RENAMES;
     if (keep == NULL)
         close(fd);
     else
@@ -336,7 +365,7 @@ static bool is_live(const struct agent *agent, const struct agent_keep *keep)
 static int lease(const struct agent *agent, struct agent_keep *keep)
 {
     char path[32];
-    int fd, error;
+    int fd, name, error;
 
     snprintf(path, sizeof(path), "/proc/self/fd/%d", keep->fd);
     fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -348,9 +377,10 @@ static int lease(const struct agent *agent, struct agent_keep *keep)
         close(fd);
         return error;
     }
-    close(keep->fd);
-    keep->fd = fd;
+    name = keep->fd;
+    keep->fd = fd; /* before it is closed: see state.h */
     keep->state = KEEP_LEASED;
+    close(name);
     return 0;
 }
 
@@ -377,7 +407,7 @@ static void step(struct agent *agent, struct agent_keep *keep, uint64_t now)
                                                 is_last(agent, keep) ? PORTUS_STORE_LAST : 0, true))
         keep->state = KEEP_SENT;
     else if (keep->state == KEEP_CANCELLED && now - keep->since > CANCEL_NS)
-        let_go(agent, keep);
+        give_up(agent, "portusd does not answer");
 }
 
 bool agent_store_turn(struct agent *agent)

@@ -41,7 +41,8 @@ void agent_error(struct agent *agent, const char *format, ...)
 void agent_quit(struct agent *agent, const char *what)
 {
     agent_error(agent, "%s: the agent ends, its clients write the rest themselves", what);
-    _exit(1); /* and so the keeper */
+    agent_store_end(agent); /* a lease without us would hold its opener */
+    _exit(1);               /* and so the keeper */
 }
 
 void agent_progress(struct agent *agent)
@@ -106,7 +107,7 @@ static void resume(struct agent *agent)
     close_unknown(agent->state);
     agent_peers_resume(agent);
     agent_files_broken(agent); /* a signal may have come while nobody worked */
-    agent_store_broken(agent);
+    agent_store_resume(agent);
 }
 
 static bool drain_all(struct agent *agent)

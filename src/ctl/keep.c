@@ -19,7 +19,7 @@ static int each(int argc, char **argv, unsigned op, unsigned flags, const char *
     int operand = options_parse(&options, argc, argv, OPTION_STORE | OPTION_VERSION);
     char absolute[PATH_MAX], unsettled[PATH_MAX], safe[TEXT_ROOM(PATH_MAX)];
     struct vault_list found;
-    struct pool *pool;
+    struct pool *pool = NULL;
     uint64_t answer;
     int status;
 
@@ -62,7 +62,7 @@ static int each(int argc, char **argv, unsigned op, unsigned flags, const char *
         }
         vault_free(&found);
     }
-    if (status != CTL_USAGE)
+    if (pool != NULL)
         pool_close(pool);
     return status;
 }

@@ -5,10 +5,12 @@
  * A file is written beside its place under another name, synced, and renamed: so at its
  * name stands at any moment what was there, or all of the version. What is there is
  * only replaced if it is the beginning of the version, as a killed job leaves it, or
- * with --force.
+ * with --force; and never if somebody is writing it: a read lease on it tells, and is
+ * given up as soon as anybody wants to.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +28,8 @@ static struct {
     struct pool *pool;
     struct bar bar;
     uint64_t done, left;
-    bool force;
+    int stands; /* what is at the path, or -1 */
+    bool leased, force;
     char piece[PIECE], there[PIECE];
 } run;
 
@@ -46,16 +49,49 @@ static int make_directories(char *path)
 
 enum standing { MISSING, SAME, BEGINNING, OTHER };
 
+/* Whether nobody has opened what is there for writing since it was compared. */
+static bool untouched(const char *path)
+{
+    struct stat status, there;
+
+    if (run.stands < 0)
+        return true;
+    return (!run.leased || fcntl(run.stands, F_GETLEASE) == F_RDLCK) &&
+           fstat(run.stands, &status) == 0 && lstat(path, &there) == 0 &&
+           status.st_dev == there.st_dev && status.st_ino == there.st_ino;
+}
+
+/* Opens what stands at path, to be compared and kept an eye on. 0 or a negative errno. */
+static int watch(const char *path)
+{
+    struct stat status;
+
+    run.leased = false;
+    run.stands = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (run.stands < 0)
+        return errno == EAGAIN ? -EBUSY : -errno;
+    if (fstat(run.stands, &status) < 0 || !S_ISREG(status.st_mode))
+        return -EINVAL;
+    if (fcntl(run.stands, F_SETLEASE, F_RDLCK) == 0)
+        run.leased = true;
+    else if (errno == EAGAIN)
+        return -EBUSY; /* open for writing; elsewhere there are no leases, or not for us */
+    return 0;
+}
+
 /* How what stands at path compares with the version. A negative errno: cannot be read. */
 static int compare(const char *path, const struct pool_version *version)
 {
     uint64_t offset = 0;
-    int result = SAME, fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int result = watch(path);
     ssize_t length;
 
-    if (fd < 0)
-        return errno == ENOENT ? MISSING : -errno;
-    while ((length = read(fd, run.there, sizeof(run.there))) > 0) {
+    if (result == -ENOENT)
+        return MISSING;
+    if (result != 0)
+        return result;
+    result = SAME;
+    while ((length = read(run.stands, run.there, sizeof(run.there))) > 0) {
         if (offset + (uint64_t)length > version->attributes.size) {
             result = OTHER;
             break;
@@ -69,20 +105,20 @@ static int compare(const char *path, const struct pool_version *version)
     }
     if (length < 0)
         result = -errno;
-    close(fd);
     if (result == SAME && offset < version->attributes.size)
         return BEGINNING;
     return result;
 }
 
 /* Copies the version into fd. */
-static int fill(int fd, const struct pool_version *version)
+static int fill(int fd, const struct pool_version *version, const char *path)
 {
     for (uint64_t offset = 0; offset < version->attributes.size;) {
         uint64_t left = version->attributes.size - offset;
         size_t length = left < PIECE ? (size_t)left : PIECE;
         ssize_t written;
-        int error = pool_read(run.pool, version, offset, run.piece, length);
+        int error =
+            untouched(path) ? pool_read(run.pool, version, offset, run.piece, length) : -EBUSY;
 
         if (error != 0)
             return error;
@@ -114,6 +150,18 @@ static int dress(int fd, const struct pool_attributes *attributes)
     return 0;
 }
 
+/* Gives the file its name, unless there is something else by now. */
+static int publish(const char *target, const char *path)
+{
+    if (run.stands < 0 && renameat2(AT_FDCWD, target, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (run.stands < 0 && errno != EINVAL && errno != ENOSYS)
+        return errno == EEXIST ? -EBUSY : -errno;
+    if (!untouched(path))
+        return -EBUSY;
+    return rename(target, path) < 0 ? -errno : 0;
+}
+
 /* 0, or an exit status after a message. */
 static int restore(const struct pool_version *version, const char *path)
 {
@@ -121,10 +169,12 @@ static int restore(const struct pool_version *version, const char *path)
     int stands, fd, error;
 
     text_safe(safe, sizeof(safe), path);
+    run.stands = -1;
     stands = compare(path, version);
     if (stands == SAME) {
         bar_clear(&run.bar);
         printf("%s: is whole\n", safe);
+        close(run.stands);
         return 0;
     }
     if (stands == OTHER && !run.force) {
@@ -132,10 +182,12 @@ static int restore(const struct pool_version *version, const char *path)
         complain("restore: %s: what is there is not the beginning of commit %llu: left alone; "
                  "--force replaces it, --to writes elsewhere",
                  safe, (unsigned long long)version->number);
+        close(run.stands);
         return CTL_FAILED;
     }
     error = stands < 0 ? stands : 0;
-    snprintf(target, sizeof(target), "%s.portus-XXXXXX", path);
+    snprintf(target, sizeof(target), "%.*s.portus-XXXXXX", (int)(strrchr(path, '/') + 1 - path),
+             path); /* the name itself may be as long as names can be */
     if (error == 0)
         error = make_directories(target);
     if (error != 0)
@@ -145,12 +197,12 @@ static int restore(const struct pool_version *version, const char *path)
         error = -errno;
         goto fail;
     }
-    error = fill(fd, version);
+    error = fill(fd, version, path);
     if (error == 0)
         error = dress(fd, &version->attributes);
     close(fd);
-    if (error == 0 && rename(target, path) < 0)
-        error = -errno;
+    if (error == 0)
+        error = publish(target, path);
     if (error != 0) {
         unlink(target);
         goto fail;
@@ -158,13 +210,18 @@ static int restore(const struct pool_version *version, const char *path)
     bar_clear(&run.bar);
     printf("%s: %s from commit %llu\n", safe, stands == BEGINNING ? "completed" : "restored",
            (unsigned long long)version->number);
+    if (run.stands >= 0)
+        close(run.stands);
     return 0;
 
 fail:
     bar_clear(&run.bar);
+    if (run.stands >= 0)
+        close(run.stands);
     complain("restore: %s: commit %llu: %s", safe, (unsigned long long)version->number,
              error == -EUCLEAN ? "its bytes in the pool are damaged: try an older one, see "
                                  "portusctl versions"
+             : error == -EBUSY ? "what is there is being written: left alone"
                                : strerror(-error));
     return CTL_FAILED;
 }
@@ -185,6 +242,7 @@ int restore_main(int argc, char **argv)
         return CTL_USAGE;
     }
     run.force = options.force;
+    signal(SIGIO, SIG_IGN); /* of the leases: they are asked */
     status = vault_open(&run.pool, &options, argv[0]);
     if (status != 0)
         return status;

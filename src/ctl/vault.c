@@ -49,6 +49,21 @@ int vault_open(struct pool **pool, const struct options *options, const char *co
     return pool_open(pool, options->store, false) == 0 ? 0 : CTL_FAILED;
 }
 
+/* Slashes that say nothing. */
+static void squeeze(char *path)
+{
+    char *to = path;
+
+    for (const char *from = path; *from; from++)
+        if (from[0] != '/' || (from[1] != '/' && from[1] != '\0') || from == path)
+            *to++ = *from;
+    *to = '\0';
+    if (to - path > 1 && to[-1] == '/')
+        to[-1] = '\0';
+    if (path[0] == '/' && path[1] == '/')
+        memmove(path, path + 1, strlen(path));
+}
+
 /* The path without links, as far as it exists; the rest need not. 0 or a negative errno. */
 static int make_absolute(char out[PATH_MAX], const char *path)
 {
@@ -69,8 +84,7 @@ static int make_absolute(char out[PATH_MAX], const char *path)
             (int)(sizeof(head) - length))
             return -ENAMETOOLONG;
     }
-    while (head[1] && head[strlen(head) - 1] == '/')
-        head[strlen(head) - 1] = '\0';
+    squeeze(head);
     while (realpath(head, out) == NULL) {
         char joined[PATH_MAX];
         if (errno != ENOENT && errno != ENOTDIR)

@@ -34,9 +34,19 @@ struct objects {
 };
 
 struct search {
+    int fd;
     struct object object;
-    bool found, same; /* its newest version; that has this path */
+    bool found, same; /* its newest version; that has this path, or one that stands, too */
 };
+
+/* A file with several links has not moved from where it still is. */
+static bool is_at(int fd, const char *path)
+{
+    struct stat status, there;
+
+    return lstat(path, &there) == 0 && fstat(fd, &status) == 0 && status.st_dev == there.st_dev &&
+           status.st_ino == there.st_ino;
+}
 
 static int find(const struct pool_version *version, void *argument)
 {
@@ -44,7 +54,8 @@ static int find(const struct pool_version *version, void *argument)
 
     if (memcmp(&version->key, &search->object.key, sizeof(version->key)) == 0) {
         search->found = true;
-        search->same = strcmp(version->attributes.path, search->object.path) == 0;
+        search->same = strcmp(version->attributes.path, search->object.path) == 0 ||
+                       is_at(search->fd, version->attributes.path);
         search->object.number = version->number;
         search->object.settled = version->attributes.settled;
     }
@@ -55,7 +66,7 @@ static int find(const struct pool_version *version, void *argument)
 static void note(const struct store *store, struct objects *list, int fd)
 {
     static char path[PATH_MAX + 1];
-    struct search search = {.object.path = path};
+    struct search search = {.fd = fd, .object.path = path};
     struct object *more;
 
     if (store_key(fd, &search.object.key) != 0 || store_path(fd, path, sizeof(path)) != 0)

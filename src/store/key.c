@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -79,6 +80,7 @@ int store_key(int fd, struct pool_key *key)
 
 int store_path(int fd, char *path, size_t size)
 {
+    struct stat status, there;
     char link[32];
     ssize_t length;
 
@@ -87,5 +89,9 @@ int store_path(int fd, char *path, size_t size)
     if (length < 0)
         return -errno;
     path[length] = '\0';
-    return path[0] == '/' ? 0 : -ENOENT;
+    /* Deleted, moved away, or in a mount that is not seen here: then it says something else. */
+    if (path[0] != '/' || fstat(fd, &status) < 0 || lstat(path, &there) < 0 ||
+        status.st_dev != there.st_dev || status.st_ino != there.st_ino)
+        return -ENOENT;
+    return 0;
 }

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/env.h"
@@ -30,6 +31,7 @@
 
 #define IDLE_NS 10000000000ull
 #define SLEEP_MS 1000
+#define LOOK_NS 1000000000ull
 
 static const char usage[] =
     "usage: portusd [--keep N] [--idle] POOL\n"
@@ -75,10 +77,23 @@ static unsigned told(int signals)
     return count;
 }
 
-static void serve(struct store *store, int signals, bool idle_ends)
+/* Whether the pool's file still is at its path: in one that is deleted nobody finds anything. */
+static bool stands(const char *path, const struct stat *opened)
 {
-    uint64_t idle_since = 0;
+    struct stat status;
+
+    return stat(path, &status) == 0 && status.st_ino == opened->st_ino &&
+           status.st_dev == opened->st_dev;
+}
+
+static int serve(struct store *store, const char *path, int signals, bool idle_ends)
+{
+    uint64_t idle_since = 0, looked = 0;
+    struct stat opened;
     unsigned ends = 0;
+
+    if (stat(path, &opened) < 0)
+        return -errno;
 
     for (;;) {
         bool more = store_take(store);
@@ -87,22 +102,26 @@ static void serve(struct store *store, int signals, bool idle_ends)
         store_listen(store, signals, more ? 0 : SLEEP_MS);
         ends += told(signals);
         if (ends > 1 || (ends == 1 && !more))
-            return;
+            return 0;
+        if (now - looked > LOOK_NS && !stands(path, &opened)) {
+            log_error("%s has been deleted or made anew: the next checkpoint finds what is there",
+                      path);
+            return -ENOENT;
+        }
+        if (now - looked > LOOK_NS)
+            looked = now;
         if (ends == 1 && store->listener >= 0) {
             log_info("told to end: %llu files are still copied",
                      (unsigned long long)(store->queued - store->taken));
             close(store->listener);
             store->listener = -1;
-            for (unsigned i = 0; i < STORE_PEERS; i++)
-                if (store->peer[i].socket >= 0)
-                    shutdown(store->peer[i].socket, SHUT_RD);
         }
         if (more || store_peers(store) > 0)
             idle_since = 0;
         else if (idle_since == 0)
             idle_since = now;
         else if (idle_ends && now - idle_since > IDLE_NS)
-            return;
+            return 0;
     }
 }
 
@@ -170,7 +189,7 @@ int main(int argc, char **argv)
     pool_look(store.pool, &state);
     log_info("%s: %s, %llu of %llu bytes free", argv[optind], state.kind,
              (unsigned long long)state.free, (unsigned long long)state.size);
-    serve(&store, signals, idle_ends);
+    error = serve(&store, argv[optind], signals, idle_ends);
     pool_close(store.pool);
-    return 0;
+    return error != 0 ? 1 : 0;
 }

@@ -116,8 +116,9 @@ static int queue(struct store *store, unsigned place, const struct portus_messag
     if (flags < 0 || (flags & O_PATH) || (flags & O_ACCMODE) == O_WRONLY ||
         fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
         return -EPROTO;
-    if (store->queued - store->taken == STORE_QUEUE) {
-        store_answer(store, place, store->serial[place], message->value, -EBUSY, 0);
+    if (store->listener < 0 || store->queued - store->taken == STORE_QUEUE) {
+        store_answer(store, place, store->serial[place], message->value,
+                     store->listener < 0 ? -ECANCELED : -EBUSY, 0);
         close(fd);
         return 0;
     }

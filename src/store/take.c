@@ -97,8 +97,7 @@ static int commit(struct store *store, uint64_t *number)
 
     if (fstat(now.file.fd, &status) < 0)
         return -errno;
-    if (!whole || status.st_size != now.status.st_size ||
-        store_nanoseconds(&status.st_mtim) != store_nanoseconds(&now.status.st_mtim))
+    if (!whole || status.st_size != now.status.st_size)
         return -ESTALE;
     if (status.st_nlink == 0)
         return -ENOENT;
@@ -121,6 +120,19 @@ bool store_take(struct store *store)
     uint64_t number = 0;
     int error = 0;
 
+    /* Who waits in open is not to wait for an agent that is dead or a store that is slow. */
+    for (uint64_t i = store->taken; i < store->queued; i++) {
+        struct store_file *file = &store->queue[i % STORE_QUEUE];
+        if (file->fd < 0 || fcntl(file->fd, F_GETLEASE) == F_RDLCK)
+            continue;
+        close(file->fd);
+        file->fd = -1;
+        store_answer(store, file->peer, file->serial, file->id, -ESTALE, 0);
+    }
+    if (now.busy && fcntl(now.file.fd, F_GETLEASE) != F_RDLCK) {
+        end(store, -ESTALE, 0);
+        return true;
+    }
     if (!now.busy) {
         if (store->queued == store->taken)
             return false;

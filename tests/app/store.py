@@ -4,7 +4,6 @@
 # stands is replaced unless it is the beginning of its version; a pool that is full, missing or
 # without its portusd costs no save.
 # run: script needs=torch timeout=240
-import glob
 import hashlib
 import json
 import os
@@ -141,6 +140,33 @@ try:
     ctl("restore", LAST, "--force")
     trial.expect(look(LAST) == second[LAST], "not replaced by --force")
 
+    # One that is being written is left alone, even empty; one that appears meanwhile, too.
+    with open(LAST, "wb") as f:
+        trial.expect("being written" in ctl("restore", LAST, "--force", status=1), "replaced under its writer")
+        f.write(b"new")
+    os.unlink(LAST)
+    ctl("restore", LAST)
+    trial.expect(look(LAST) == second[LAST], "not brought back")
+
+    # A program is killed in mid-save: what it leaves is no version, and is completed.
+    before = versions(LAST)
+    half = f"import os, signal; f = open('last.pt', 'wb', buffering=0); f.write(b'x' * (2 << 20)); " \
+           "os.kill(os.getpid(), signal.SIGKILL)"
+    program.run([program.python(), "-c", half], D,
+                program.environment(trial.JOB, "all", PORTUS_STORE=POOL), 60)
+    trial.expect(agents.until(lambda: os.path.getsize(LAST) == 2 << 20, 10), "the agent does not finish")
+    trial.expect(not agents.until(lambda: versions(LAST) != before, 1), "a half is kept as a version")
+    ctl("restore", LAST, "--force")
+    trial.expect(look(LAST) == second[LAST], "not brought back from a half")
+
+    # A link is another name, and the file has not moved; nor has one that was exchanged back.
+    os.mkdir(os.path.join(D, "snap"))
+    os.link(LAST, os.path.join(D, "snap/last.pt"))
+    env = program.environment(trial.JOB, "default", PORTUS_STORE=POOL)
+    program.run([program.python(), "-c", "import os; os.rename('snap', 'snap1')"], D, env, 60)
+    trial.expect(versions(LAST) == before, "a link took the versions away")
+    shutil.rmtree(os.path.join(D, "snap1"))
+
     # Pinned, removed; by the portusd that is running.
     trial.expect(portusd(), "no portusd runs")
     old = versions(LAST)[0]["commit"]
@@ -195,4 +221,5 @@ finally:
         os.kill(pid, signal.SIGTERM)
 trial.expect(agents.until(lambda: not portusd(), 10), "portusd does not end")
 trial.expect("0 damaged" in ctl("verify"), "damaged after the end")
-trial.expect(not glob.glob(D + "/**/*.portus-*", recursive=True), "something of restore is left")
+left = [name for _, _, names in os.walk(D) for name in names if ".portus-" in name]
+trial.expect(not left, f"of restore is left: {left}")

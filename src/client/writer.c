@@ -215,6 +215,12 @@ int portus_writer_engage(struct portus_writer *writer, const struct portus_claim
     if (error != 0)
         goto lease;
     portus_lock(&writer->lock);
+    if (atomic_load(&writer->gone)) {
+        /* Another thread has just taken over what it knew of, which was not this. */
+        portus_unlock(&writer->lock);
+        error = -ESHUTDOWN;
+        goto lease;
+    }
     writer->keep[number] = keep;
     writer->used[number] = true;
     portus_unlock(&writer->lock);

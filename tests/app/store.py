@@ -28,7 +28,8 @@ for step in map(int, sys.argv[1:]):
 """
 
 
-# Each step has names of its own, and the last two stay; a directory is renamed when it is full.
+# Each step has names of its own, and the last two stay; a directory is renamed when it is full,
+# and when somebody says so.
 ROTATE = """
 import os, shutil, sys, torch
 w = torch.randn(1 << 21)
@@ -37,7 +38,8 @@ for step in map(int, sys.argv[1:]):
     if step >= 2: os.remove(f"step{step - 2}.pt")
     os.mkdir("tmp")
     for shard in range(2): torch.save(w * step + shard, f"tmp/{shard}.pt")
-    time = __import__("time"); time.sleep(1)
+    print(step, flush=True)
+    sys.stdin.readline()
     os.rename("tmp", f"checkpoint-{step}")
     if step >= 2: shutil.rmtree(f"checkpoint-{step - 2}")
 """
@@ -57,9 +59,9 @@ def versions(path):
     return json.loads(done.stdout)["versions"] if done.returncode == 0 else []
 
 
-def train(*steps, program_text=TRAIN, **more):
+def train(*steps, **more):
     env = program.environment(trial.JOB, "default", **{"PORTUS_STORE": POOL, "PORTUS_SAMPLE": "0", **more})
-    out = program.run([program.python(), "-c", program_text, *map(str, steps)], D, env, 60)
+    out = program.run([program.python(), "-c", TRAIN, *map(str, steps)], D, env, 60)
     trial.expect(out.status == 0, out.how(), out)
     return out
 
@@ -196,7 +198,17 @@ try:
     trial.expect({path: look(path) for path in FILES} == third, "another state")
 
     # Nothing supersedes these: the oldest go, of which the files are not there any more.
-    train(*range(12), program_text=ROTATE)
+    env = program.environment(trial.JOB, "default", PORTUS_STORE=POOL, PORTUS_SAMPLE="0")
+    p = program.start([program.python(), "-c", ROTATE, *map(str, range(12))], D, env, stdin=subprocess.PIPE)
+    for step in range(12):
+        trial.until_line(p, str(step))
+        for shard in range(2):  # committed by the name that it has now, and renamed then
+            kept(os.path.join(D, f"tmp/{shard}.pt"), 1)
+        p.stdin.write(b"\n")
+        p.stdin.flush()
+        kept(os.path.join(D, f"checkpoint-{step}/1.pt"), 1)
+    out = program.finish(p, 60)
+    trial.expect(out.status == 0, out.how(), out)
     last = [os.path.join(D, name) for name in ("step11.pt", "checkpoint-11/0.pt", "checkpoint-11/1.pt")]
     for path in last:
         kept(path, 1)

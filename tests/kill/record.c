@@ -2,7 +2,8 @@
 /*
  * record.c -- runs a program, and pauses it after each call that may change a file
  *
- *     record COMMAND...        writes a byte to descriptor 3, then reads one from 4
+ *     record COMMAND...        writes a byte to descriptor 3, then reads one from 4;
+ *                              exit status 77: ptrace is not allowed here
  *
  * Whoever holds the other ends looks at the disk meanwhile: so he gets all states that
  * the program passes through. Children and threads are followed; they are not paused
@@ -54,13 +55,17 @@ int main(int argc, char **argv)
     first = fork();
     if (first == 0) {
         close(3), close(4);
-        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
+            _exit(77);
         raise(SIGSTOP);
         execvp(argv[1], argv + 1);
         _exit(127);
     }
     waitpid(first, &status, 0);
-    ptrace(PTRACE_SETOPTIONS, first, NULL, FOLLOWED);
+    if (WIFEXITED(status) || ptrace(PTRACE_SETOPTIONS, first, NULL, FOLLOWED) < 0) {
+        kill(first, SIGKILL);
+        return 77; /* not allowed here */
+    }
     ptrace(PTRACE_SYSCALL, first, NULL, NULL);
     while ((pid = waitpid(-1, &status, __WALL)) > 0) {
         struct __ptrace_syscall_info info;

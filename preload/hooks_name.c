@@ -17,15 +17,21 @@
 #include "real.h"
 #include "shim.h"
 
+/* False: errno is that of a file that is incomplete. */
+static bool after_all(void)
+{
+    int error = -shim_barrier();
+
+    if (error != 0)
+        errno = error;
+    return error == 0;
+}
+
 #define AFTER_ALL(name, parameters, arguments, prepare)                                            \
     EXPORT int name parameters                                                                     \
     {                                                                                              \
-        int error = -shim_barrier();                                                               \
-                                                                                                   \
-        if (error != 0) {                                                                          \
-            errno = error;                                                                         \
+        if (!after_all())                                                                          \
             return -1;                                                                             \
-        }                                                                                          \
         prepare;                                                                                   \
         return real_##name arguments;                                                              \
     }
@@ -36,12 +42,10 @@
 #define RENAMES(name, parameters, arguments, from_at, to_at, exchanges)                            \
     EXPORT int name parameters                                                                     \
     {                                                                                              \
-        int error = -shim_barrier(), result;                                                       \
+        int result;                                                                                \
                                                                                                    \
-        if (error != 0) {                                                                          \
-            errno = error;                                                                         \
+        if (!after_all())                                                                          \
             return -1;                                                                             \
-        }                                                                                          \
         habit_rename(from_at, from, to_at, to);                                                    \
         result = real_##name arguments;                                                            \
         if (result == 0 && shim.env.store[0] != '\0') {                                            \

@@ -77,15 +77,13 @@ static bool stores_given_crc(void *handle, add_function add)
 static struct library look_up(void *caller)
 {
     struct library library = {.caller = caller};
-    Dl_info info;
-    void *handle;
+    const char *path;
+    void *handle = real_library(caller, &path);
 
-    if (dladdr == NULL || dlopen == NULL || dlsym == NULL || dlclose == NULL ||
-        dladdr(caller, &info) == 0 ||
-        (handle = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_NOW)) == NULL)
+    if (handle == NULL)
         return library;
     library.add = (add_function)(uintptr_t)dlsym(handle, "mz_zip_writer_add_mem_ex_v2");
-    library.given = library.add != NULL && strstr(info.dli_fname, "libtorch") != NULL &&
+    library.given = library.add != NULL && strstr(path, "libtorch") != NULL &&
                     stores_given_crc(handle, library.add);
     dlclose(handle);
     return library;

@@ -37,14 +37,25 @@ void *real_find(const char *name)
     return look != NULL ? look(RTLD_NEXT, name) : NULL;
 }
 
+void *real_library(void *caller, const char **path)
+{
+    Dl_info info;
+    void *library;
+
+    if (dladdr == NULL || dlopen == NULL || dlsym == NULL || dlclose == NULL ||
+        dladdr(caller, &info) == 0 ||
+        (library = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_NOW)) == NULL)
+        return NULL;
+    *path = info.dli_fname;
+    return library;
+}
+
 void *real_beside(void *caller, const char *name)
 {
     void *found = real_find(name), *library;
-    Dl_info info;
+    const char *path;
 
-    if (found != NULL || dladdr == NULL || dlopen == NULL || dlsym == NULL || dlclose == NULL ||
-        dladdr(caller, &info) == 0 ||
-        (library = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_NOW)) == NULL)
+    if (found != NULL || (library = real_library(caller, &path)) == NULL)
         return found;
     found = dlsym(library, name);
     dlclose(library); /* the caller keeps it */

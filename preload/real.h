@@ -32,7 +32,13 @@
 void *real_find(const char *name);
 
 /*
- * The same, and where the program sees none: the one that the library of the address
+ * The library of the address `caller`, and its path; NULL where it cannot be had. The
+ * caller closes it (dlclose), and may call dlsym on it.
+ */
+void *real_library(void *caller, const char **path);
+
+/*
+ * As real_find, and where the program sees none: the one that the library of the address
  * `caller` sees. Python loads libraries RTLD_LOCAL, which hides them from the former.
  */
 void *real_beside(void *caller, const char *name);

@@ -67,9 +67,8 @@ struct portus_pool_superblock {
 struct portus_pool_slot {
     uint64_t commit;
     uint64_t number;
-    uint64_t
-        takes; /* number of the version that this one replaces, its extents being the same; or 0 */
-    uint64_t body; /* offset */
+    uint64_t takes; /* number of the version with the same extents that this one replaces; or 0 */
+    uint64_t body;  /* offset */
     uint32_t body_bytes;
     uint32_t body_crc;
     uint64_t reserved[2];

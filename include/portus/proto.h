@@ -52,8 +52,8 @@ enum portus_op {
     PORTUS_OP_STORE_PIN = 66,     /* keep a version, or (PORTUS_STORE_UNPIN) no longer */
     PORTUS_OP_STORE_REMOVE = 67,  /* remove a version */
     PORTUS_OP_STORE_ROOM = 68,    /* remove old versions until so many bytes are free */
-    PORTUS_OP_STORE_CANCEL = 70,  /* a file of before: let go of it; answered for that file */
     PORTUS_OP_STORE_RENAMED = 69, /* as PORTUS_OP_RENAMED; has no answer */
+    PORTUS_OP_STORE_CANCEL = 70,  /* a file of before: let go of it; answered for that file */
 };
 
 enum portus_role {

@@ -75,14 +75,13 @@ void agent_peers_resume(struct agent *agent)
 static void let_in(struct agent *agent)
 {
     struct agent_state *state = agent->state;
-    struct ucred who;
-    socklen_t size = sizeof(who);
+    uint32_t pid;
     struct agent_peer *place = NULL;
     int fd = accept4(state->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     if (fd < 0)
         return;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0 || who.uid != geteuid()) {
+    if (!portus_message_peer(fd, &pid)) {
         log_warn("a process of another user knocked: refused");
         close(fd);
         return;
@@ -96,7 +95,7 @@ static void let_in(struct agent *agent)
         return;
     }
     memset(place, 0, sizeof(*place));
-    place->pid = (uint32_t)who.pid;
+    place->pid = pid;
     place->socket = fd;
     if ((uint32_t)(place - state->peer) >= state->peers_end)
         state->peers_end = (uint32_t)(place - state->peer) + 1;

@@ -225,8 +225,7 @@ static void connect_to(struct agent *agent)
     struct portus_message hello = portus_message_make(PORTUS_OP_HELLO);
     struct sockaddr_un address, own;
     socklen_t length, own_length;
-    struct ucred who;
-    socklen_t size = sizeof(who);
+    uint32_t pid;
     uint64_t now = portus_now();
     int fd, error;
 
@@ -255,7 +254,7 @@ static void connect_to(struct agent *agent)
         }
         return;
     }
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0 || who.uid != geteuid()) {
+    if (!portus_message_peer(fd, &pid)) {
         close(fd);
         give_up(agent, "another user has taken the store's name");
         return;

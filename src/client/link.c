@@ -46,8 +46,7 @@ static void *map_shared(int fd, uint64_t length, uint64_t least)
 static int connect_once(const struct sockaddr_un *address, socklen_t length, int *out, int *keeper,
                         const char **why)
 {
-    struct ucred peer;
-    socklen_t size = sizeof(peer);
+    uint32_t pid;
     int error, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     if (fd < 0) {
@@ -59,13 +58,13 @@ static int connect_once(const struct sockaddr_un *address, socklen_t length, int
         *why = "no agent answers";
         goto close;
     }
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid != geteuid()) {
+    if (!portus_message_peer(fd, &pid)) {
         *why = "another user has taken the agent's name";
         error = -EPERM;
         goto close;
     }
     /* Of a peer in a pid namespace that we do not see, pid is 0: it could not be stopped. */
-    *keeper = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+    *keeper = (int)syscall(SYS_pidfd_open, pid, 0);
     if (*keeper < 0) {
         *why = "no pidfd of the agent";
         error = errno == ESRCH ? -ECONNRESET : -errno; /* dead, and its worker is just leaving */

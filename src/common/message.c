@@ -123,3 +123,14 @@ void portus_message_drop(int socket)
 
     recv(socket, &byte, sizeof(byte), MSG_DONTWAIT);
 }
+
+bool portus_message_peer(int socket, uint32_t *pid)
+{
+    struct ucred who;
+    socklen_t size = sizeof(who);
+
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0 || who.uid != geteuid())
+        return false;
+    *pid = (uint32_t)who.pid;
+    return true;
+}

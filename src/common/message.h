@@ -5,6 +5,8 @@
 #ifndef PORTUS_MESSAGE_H
 #define PORTUS_MESSAGE_H
 
+#include <stdbool.h>
+
 #include "portus/proto.h"
 
 #define PORTUS_MESSAGE_FDS 3
@@ -35,5 +37,11 @@ int portus_message_receive(int socket, struct portus_message *message, int *fds,
  */
 int portus_message_peek(int socket, struct portus_message *message, int *fds, unsigned *count);
 void portus_message_drop(int socket);
+
+/*
+ * Whether the peer of a connected socket is a process of this user; *pid is it then, as the
+ * socket knows (0: in a pid namespace that is not seen here).
+ */
+bool portus_message_peer(int socket, uint32_t *pid);
 
 #endif

@@ -16,6 +16,7 @@
 
 #include "common/message.h"
 #include "common/name.h"
+#include "store/change.h"
 
 #define ANSWER_MS 30000
 
@@ -289,38 +290,16 @@ static int ask(int fd, unsigned op, uint64_t number, unsigned flags, uint64_t *a
     return message.error;
 }
 
-static int is_number(const struct pool_version *version, void *argument)
-{
-    struct pool_version *wanted = argument;
-
-    if (version->number != wanted->number)
-        return 0;
-    *wanted = *version;
-    return 1;
-}
-
 /* Does it here: no portusd has the pool. */
 static int change(const struct options *options, unsigned op, uint64_t number, unsigned flags,
                   uint64_t *answer)
 {
-    struct pool_version version = {.number = number};
     struct pool *pool;
-    int64_t room;
     int error = pool_open(&pool, options->store, true);
 
     if (error != 0)
         return error;
-    if (op == PORTUS_OP_STORE_ROOM) {
-        room = pool_make_room(pool, number, (unsigned)options->env->keep);
-        error = room < 0 ? (int)room : 0;
-        *answer = room > 0 ? (uint64_t)room : 0;
-    } else if (pool_each(pool, is_number, &version) != 1) {
-        error = -ENOENT;
-    } else if (op == PORTUS_OP_STORE_REMOVE) {
-        error = pool_remove(pool, &version);
-    } else {
-        error = pool_pin(pool, &version, !(flags & PORTUS_STORE_UNPIN));
-    }
+    error = pool_change(pool, op, number, flags, (unsigned)options->env->keep, answer);
     pool_close(pool);
     return error;
 }

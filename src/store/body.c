@@ -190,6 +190,22 @@ uint64_t body_stored(const struct body *body)
     return units;
 }
 
+struct pool_attributes body_attributes(const struct portus_pool_body *head, const char *path,
+                                       const char *job)
+{
+    return (struct pool_attributes){
+        .path = path,
+        .job = job,
+        .size = head->size,
+        .mtime = head->mtime,
+        .ctime = head->ctime,
+        .mode = head->mode,
+        .uid = head->uid,
+        .gid = head->gid,
+        .settled = head->flags & PORTUS_POOL_SETTLED,
+    };
+}
+
 bool body_has_key(const struct body *body, const struct pool_key *key)
 {
     return body->head->handle_type == key->handle_type &&

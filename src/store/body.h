@@ -52,6 +52,10 @@ int body_make(struct body *body, const struct pool_key *key,
 /* Units that the extents and the body itself take. */
 uint64_t body_stored(const struct body *body);
 
+/* What its head says, and the two texts: the caller's. */
+struct pool_attributes body_attributes(const struct portus_pool_body *head, const char *path,
+                                       const char *job);
+
 bool body_has_key(const struct body *body, const struct pool_key *key);
 bool body_same_key(const struct body *one, const struct body *other);
 bool body_same_place(const struct body *one, const struct body *other); /* file system, job, path */

@@ -152,17 +152,7 @@ static int with_path(const struct body *old, const char *path, struct body *body
 {
     const struct portus_pool_body *head = old->head;
     struct pool_key key = {.handle_type = head->handle_type, .handle_bytes = head->handle_bytes};
-    struct pool_attributes attributes = {
-        .path = path,
-        .job = old->job,
-        .size = head->size,
-        .mtime = head->mtime,
-        .ctime = head->ctime,
-        .mode = head->mode,
-        .uid = head->uid,
-        .gid = head->gid,
-        .settled = head->flags & PORTUS_POOL_SETTLED,
-    };
+    struct pool_attributes attributes = body_attributes(head, path, old->job);
     int error;
 
     memcpy(key.file_system, head->file_system, sizeof(key.file_system));

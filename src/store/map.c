@@ -46,98 +46,83 @@ static int refused(struct map *map, const char *what)
     return -EIO;
 }
 
+/* A function's access that may raise SIGBUS, in its own frame as sigsetjmp wants it. */
+#define GUARDED(map, what, access)                                                                 \
+    do {                                                                                           \
+        sigjmp_buf here_;                                                                          \
+        if (sigsetjmp(here_, 0) != 0)                                                              \
+            return refused(map, what);                                                             \
+        guard_enter(&here_);                                                                       \
+        access;                                                                                    \
+        guard_leave();                                                                             \
+    } while (0)
+
 int map_read(struct map *map, uint64_t offset, void *to, size_t length)
 {
     int error = check(map, offset, length, false);
-    sigjmp_buf here;
 
     if (error != 0)
         return error;
-    if (sigsetjmp(here, 0) != 0)
-        return refused(map, "read");
-    guard_enter(&here);
-    memcpy(to, map->base + offset, length);
-    guard_leave();
+    GUARDED(map, "read", memcpy(to, map->base + offset, length));
     return 0;
 }
 
 int map_load(struct map *map, uint64_t offset, uint64_t *value)
 {
     int error = check(map, offset, 8, false);
-    sigjmp_buf here;
 
     if (error != 0)
         return error;
-    if (sigsetjmp(here, 0) != 0)
-        return refused(map, "read");
-    guard_enter(&here);
-    *value = atomic_load_explicit((_Atomic uint64_t *)(void *)(map->base + offset),
-                                  memory_order_acquire);
-    guard_leave();
+    GUARDED(map, "read",
+            *value = atomic_load_explicit((_Atomic uint64_t *)(void *)(map->base + offset),
+                                          memory_order_acquire));
     return 0;
 }
 
 int map_read_crc(struct map *map, uint64_t offset, void *to, size_t length, uint32_t *crc)
 {
     int error = check(map, offset, length, false);
-    sigjmp_buf here;
 
     if (error != 0)
         return error;
-    if (sigsetjmp(here, 0) != 0)
-        return refused(map, "read");
-    guard_enter(&here);
-    *crc = to == NULL ? portus_crc32(*crc, map->base + offset, length)
-                      : portus_copy_crc(to, map->base + offset, length, *crc);
-    guard_leave();
+    GUARDED(map, "read",
+            *crc = to == NULL ? portus_crc32(*crc, map->base + offset, length)
+                              : portus_copy_crc(to, map->base + offset, length, *crc));
     return 0;
 }
 
 int map_write(struct map *map, uint64_t offset, const void *from, size_t length)
 {
     int error = check(map, offset, length, true);
-    sigjmp_buf here;
 
     if (error != 0 || length == 0)
         return error;
-    if (sigsetjmp(here, 0) != 0)
-        return refused(map, "written");
-    guard_enter(&here);
-    map->backend->copy(map->self, map->base + offset, from, length);
-    map->backend->flush(map->self, map->base + offset, length);
-    guard_leave();
+    GUARDED(map, "written", map->backend->copy(map->self, map->base + offset, from, length);
+            map->backend->flush(map->self, map->base + offset, length));
     return 0;
 }
 
 int map_write_crc(struct map *map, uint64_t offset, const void *from, size_t length, uint32_t *crc)
 {
     int error = check(map, offset, length, true);
-    sigjmp_buf here;
 
     if (error != 0 || length == 0)
         return error;
-    if (sigsetjmp(here, 0) != 0)
-        return refused(map, "written");
-    guard_enter(&here);
-    *crc = map->backend->copy_crc(map->self, map->base + offset, from, length, *crc);
-    map->backend->flush(map->self, map->base + offset, length);
-    guard_leave();
+    GUARDED(map, "written",
+            *crc = map->backend->copy_crc(map->self, map->base + offset, from, length, *crc);
+            map->backend->flush(map->self, map->base + offset, length));
     return 0;
 }
 
 int map_store(struct map *map, uint64_t offset, uint64_t value)
 {
     int error = check(map, offset, 8, true);
-    sigjmp_buf here;
 
     if (error != 0)
         return error;
-    if (sigsetjmp(here, 0) != 0)
-        return refused(map, "written");
-    guard_enter(&here);
-    map->backend->store(map->self, (uint64_t *)(void *)(map->base + offset), value);
-    map->backend->flush(map->self, map->base + offset, 8);
-    guard_leave();
+    GUARDED(map, "written",
+            map->backend->store(map->self, (uint64_t *)(void *)(map->base + offset), value);
+            map->backend->flush(map->self, map->base + offset, 8));
     return 0;
 }
 

@@ -294,17 +294,7 @@ static int describe(const struct pool *pool, struct entry *entry, struct body *b
     version->key.handle_type = head->handle_type;
     version->key.handle_bytes = head->handle_bytes;
     memcpy(version->key.handle, body->handle, head->handle_bytes);
-    version->attributes = (struct pool_attributes){
-        .path = entry->text,
-        .job = entry->text + head->path_bytes,
-        .size = head->size,
-        .mtime = head->mtime,
-        .ctime = head->ctime,
-        .mode = head->mode,
-        .uid = head->uid,
-        .gid = head->gid,
-        .settled = head->flags & PORTUS_POOL_SETTLED,
-    };
+    version->attributes = body_attributes(head, entry->text, entry->text + head->path_bytes);
     version->stored = entry->units * PORTUS_POOL_UNIT;
     version->pinned = entry->pinned;
     version->place = entry->slot;

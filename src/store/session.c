@@ -16,6 +16,7 @@
 
 #include "common/log.h"
 #include "common/message.h"
+#include "store/change.h"
 #include "store/state.h"
 
 #define MESSAGES_A_TURN 64
@@ -53,58 +54,23 @@ void store_answer(struct store *store, uint32_t peer, uint32_t serial, uint32_t 
 
 static void let_in(struct store *store)
 {
-    struct ucred who;
-    socklen_t size = sizeof(who);
+    uint32_t pid;
     int fd = accept4(store->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     if (fd < 0)
         return;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0 || who.uid != geteuid()) {
+    if (!portus_message_peer(fd, &pid)) {
         log_warn("a process of another user knocked: refused");
         close(fd);
         return;
     }
     for (unsigned i = 0; i < STORE_PEERS; i++)
         if (store->peer[i].socket < 0) {
-            store->peer[i] = (struct store_peer){.socket = fd, .pid = (uint32_t)who.pid};
+            store->peer[i] = (struct store_peer){.socket = fd, .pid = pid};
             return;
         }
-    log_warn("more than %d connections: process %d is refused", STORE_PEERS, who.pid);
+    log_warn("more than %d connections: process %u is refused", STORE_PEERS, pid);
     close(fd);
-}
-
-struct search {
-    uint64_t number;
-    struct pool_version found;
-};
-
-static int is_number(const struct pool_version *version, void *argument)
-{
-    struct search *search = argument;
-
-    if (version->number != search->number)
-        return 0;
-    search->found = *version;
-    return 1;
-}
-
-/* What portusctl asks for. 0 or a negative errno; *answer: see STORE_DONE. */
-static int serve(struct store *store, const struct portus_message *message, uint64_t *answer)
-{
-    struct search search = {.number = message->size};
-    int64_t room;
-
-    if (message->op == PORTUS_OP_STORE_ROOM) {
-        room = pool_make_room(store->pool, message->size, store->keep);
-        *answer = room > 0 ? (uint64_t)room : 0;
-        return room < 0 ? (int)room : 0;
-    }
-    if (pool_each(store->pool, is_number, &search) != 1)
-        return -ENOENT;
-    *answer = message->size;
-    if (message->op == PORTUS_OP_STORE_REMOVE)
-        return pool_remove(store->pool, &search.found);
-    return pool_pin(store->pool, &search.found, !(message->flags & PORTUS_STORE_UNPIN));
 }
 
 static int queue(struct store *store, unsigned place, const struct portus_message *message, int fd)
@@ -172,7 +138,7 @@ static int hear(struct store *store, unsigned place)
     }
     if (message.op < PORTUS_OP_STORE_PIN || message.op > PORTUS_OP_STORE_ROOM)
         return -EPROTO;
-    error = serve(store, &message, &number);
+    error = pool_change(store->pool, message.op, message.size, message.flags, store->keep, &number);
     store_answer(store, place, store->serial[place], message.value, error, number);
     return 0;
 }

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * change.c -- what portusctl asks for, done by whoever has the pool: portusd, or portusctl
+ * itself where none runs
+ */
+#include "store/change.h"
+
+#include <errno.h>
+
+#include "portus/proto.h"
+
+static int is_number(const struct pool_version *version, void *argument)
+{
+    struct pool_version *wanted = argument;
+
+    if (version->number != wanted->number)
+        return 0;
+    *wanted = *version;
+    return 1;
+}
+
+int pool_change(struct pool *pool, unsigned op, uint64_t number, unsigned flags, unsigned keep,
+                uint64_t *answer)
+{
+    struct pool_version version = {.number = number};
+    int64_t room;
+
+    if (op == PORTUS_OP_STORE_ROOM) {
+        room = pool_make_room(pool, number, keep);
+        *answer = room > 0 ? (uint64_t)room : 0;
+        return room < 0 ? (int)room : 0;
+    }
+    if (pool_each(pool, is_number, &version) != 1)
+        return -ENOENT;
+    *answer = number;
+    if (op == PORTUS_OP_STORE_REMOVE)
+        return pool_remove(pool, &version);
+    return pool_pin(pool, &version, !(flags & PORTUS_STORE_UNPIN));
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * change.h -- what portusctl asks for, done by whoever has the pool
+ */
+#ifndef PORTUS_STORE_CHANGE_H
+#define PORTUS_STORE_CHANGE_H
+
+#include "store/pool.h"
+
+/*
+ * op: PORTUS_OP_STORE_PIN, _REMOVE or _ROOM; number and flags as in such a message; keep: see
+ * pool_make_room. 0 or a negative errno; *answer as in STORE_DONE.
+ */
+int pool_change(struct pool *pool, unsigned op, uint64_t number, unsigned flags, unsigned keep,
+                uint64_t *answer);
+
+#endif

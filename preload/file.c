@@ -201,23 +201,35 @@ static void leave(struct file *file, const struct guard *guard)
     shim_unguard(guard);
 }
 
-int file_drain(struct file *file, int fd)
+static int drain(struct file *file, int fd, bool aside)
 {
     struct guard guard;
     int error;
 
     if (!enter(file, fd, &guard))
         return 0;
+    if (aside)
+        atomic_store(&file_shared(file)->aside, 1);
     error = portus_writer_drain(&shim.writer, file->number);
     leave(file, &guard);
     return -error;
+}
+
+int file_drain(struct file *file, int fd)
+{
+    return drain(file, fd, false);
+}
+
+int file_drain_aside(struct file *file, int fd)
+{
+    return drain(file, fd, true);
 }
 
 int file_before_unlogged(struct file *file, int fd)
 {
     if (atomic_load(&file->state) == FILE_CANDIDATE && shim_live())
         return -shim_barrier();
-    return file_drain(file, fd);
+    return file_drain_aside(file, fd);
 }
 
 int files_before_unlogged(void)
@@ -264,7 +276,7 @@ int file_before_stream(struct file *file, int fd)
     if (atomic_load(&file->state) != FILE_ENGAGED || !atomic_load(&file->streamed) ||
         !file_size(file, fd, &size) || syscall(SYS_lseek, fd, 0, SEEK_CUR) >= size)
         return 0;
-    return file_drain(file, fd);
+    return file_drain_aside(file, fd);
 }
 
 int file_reserved_by_program(struct file *file, int fd)
@@ -276,6 +288,7 @@ int file_reserved_by_program(struct file *file, int fd)
     file->exact = true;
     if (!enter(file, fd, &guard))
         return 0;
+    atomic_store(&file_shared(file)->aside, 1);
     error = portus_writer_drain(&shim.writer, file->number);
     if (error == 0 && identity(fd, &status) == 0 &&
         atomic_load(&file_shared(file)->reserved_end) > status.stx_size)

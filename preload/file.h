@@ -124,6 +124,8 @@ void file_ahead_end(void);
 
 /* Waits until what was captured of the file is in it. 0, or an errno to fail with. */
 int file_drain(struct file *file, int fd);
+/* The same, where the file may be changed then, bytes that were captured too. */
+int file_drain_aside(struct file *file, int fd);
 
 /*
  * Before libc or the kernel changes the file without the log: what is in the log comes

@@ -244,7 +244,7 @@ static int move(int (*real)(FILE *, off_t, int), FILE *stream, off_t offset, int
     struct file *file = engaged(stream, &fd);
 
     /* What stdio writes or reads there is not seen. */
-    error = file != NULL ? file_drain(file, fd) : before_flush(stream);
+    error = file != NULL ? file_drain_aside(file, fd) : before_flush(stream);
     if (error != 0) {
         errno = error;
         return -1;
@@ -283,7 +283,7 @@ EXPORT void rewind(FILE *stream)
         int fd, error;                                                                             \
         struct file *file = engaged(stream, &fd);                                                  \
                                                                                                    \
-        error = file != NULL ? file_drain(file, fd) : before_flush(stream);                        \
+        error = file != NULL ? file_drain_aside(file, fd) : before_flush(stream);                  \
         if (error != 0) {                                                                          \
             errno = error;                                                                         \
             return -1;                                                                             \

@@ -30,6 +30,14 @@
  *   STORE_PIN, STORE_REMOVE, STORE_ROOM ->
  *                    <-            STORE_DONE
  *
+ * A store that is there when a file engages pulls its bytes from the ring, meanwhile:
+ *
+ *   STORE_RING + the ring ->
+ *   STORE_DRAFT + the file, O_PATH ->
+ *   STORE_PULL       ->
+ *                    <-            STORE_PULLED, when it has all that it was told of
+ *   STORE_FILE (PORTUS_STORE_PULLED) + the file ->      as above; only the rest is read from it
+ *
  * An agent refuses what is a store's, and a store what is an agent's.
  */
 #ifndef PORTUS_PROTO_H
@@ -54,6 +62,11 @@ enum portus_op {
     PORTUS_OP_STORE_ROOM = 68,    /* remove old versions until so many bytes are free */
     PORTUS_OP_STORE_RENAMED = 69, /* as PORTUS_OP_RENAMED; has no answer */
     PORTUS_OP_STORE_CANCEL = 70,  /* a file of before: let go of it; answered for that file */
+    PORTUS_OP_STORE_RING = 71,    /* a session's ring; without one: it is of no use any more */
+    PORTUS_OP_STORE_DRAFT = 72,   /* a file whose records are to be pulled */
+    PORTUS_OP_STORE_PULL = 73,    /* records that are ready */
+    PORTUS_OP_STORE_PULLED = 74,
+    PORTUS_OP_STORE_DROP = 75, /* a draft is of no use any more */
 };
 
 enum portus_role {
@@ -68,14 +81,19 @@ struct portus_message {
     uint16_t op;
     uint32_t length; /* sizeof(struct portus_message) */
     uint32_t value;  /* HELLO: role. WELCOME: session number, or ~0 for a looker. ENGAGE: file.
-                        STORE_*: a number of the asker's, which is in the answer */
+                        STORE_*: a number of the asker's, which is in the answer.
+                        STORE_DRAFT: that of the STORE_FILE to come. STORE_RING, _PULL,
+                        _PULLED: the ring's */
     uint64_t size;   /* HELLO: the largest ring wanted, bytes; 0: the agent's choice; to a
                         store: a number for the job.
                         WELCOME: the ring's whole address range, bytes.
                         ENGAGE: inode of the file.
                         STORE_FILE: inode of its directory. STORE_DONE: number of the commit,
-                        or bytes free. STORE_PIN, _REMOVE: a commit. STORE_ROOM: bytes */
-    uint32_t flags;  /* WELCOME: PORTUS_WELCOME_*. STORE_*: PORTUS_STORE_* */
+                        or bytes free. STORE_PIN, _REMOVE: a commit. STORE_ROOM: bytes.
+                        STORE_RING, _DRAFT: sequence of the first record that counts.
+                        STORE_PULL, _PULLED: sequence after the last one */
+    uint32_t flags;  /* WELCOME: PORTUS_WELCOME_*. STORE_*: PORTUS_STORE_*.
+                        STORE_DRAFT: ring << 16 | the file's number in the records */
     int32_t error;   /* WELCOME, STORE_DONE: 0, or a negative errno: refused */
 };
 
@@ -85,6 +103,7 @@ struct portus_message {
 /* No other file of this directory and job is being written: with it a set is whole. */
 #define PORTUS_STORE_LAST 1u
 #define PORTUS_STORE_UNPIN 2u
+#define PORTUS_STORE_PULLED 4u /* what was pulled of it is what stands in it */
 
 _Static_assert(sizeof(struct portus_message) == 32, "portus_message");
 

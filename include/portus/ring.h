@@ -21,6 +21,11 @@
  * the record that it had reserved an empty one, waits until the drain is
  * through, and writes plainly.
  *
+ * Claims. A store may pull records, too, while they are in the ring. So a record's
+ * place and bytes are free only below both `tail` and `claimed`. The agent sets a claim
+ * at a tail that it has published before, and a client reads `tail` first: it frees
+ * nothing that was claimed meanwhile. A store that is too slow loses its claim.
+ *
  * Nothing here is trusted: the agent checks each number that it reads before
  * it uses it, and a client never takes a pointer or a size from it unchecked.
  */
@@ -33,7 +38,7 @@
 #include "portus/portus.h"
 
 #define PORTUS_CONTROL_MAGIC 0x314c525453555450ull /* "PTUSTRL1" */
-#define PORTUS_CONTROL_VERSION 2u
+#define PORTUS_CONTROL_VERSION 3u
 
 /* The lowest bit of portus_session.head and portus_file.last. */
 #define PORTUS_STOPPED 1ull
@@ -63,10 +68,15 @@ struct portus_session {
     _Atomic uint64_t ring_goal;  /* data bytes that the agent is populating for it */
     _Atomic uint32_t serial;     /* counts the clients that had this place */
     uint32_t pad;
-    _Atomic uint64_t wanted; /* bytes this save would have needed; set by the client */
-    _Atomic uint64_t held;   /* pieces filled that have no record yet: do not shrink the ring */
-    uint64_t reserved[6];
+    _Atomic uint64_t wanted;  /* bytes this save would have needed; set by the client */
+    _Atomic uint64_t held;    /* pieces filled that have no record yet: do not shrink the ring */
+    _Atomic uint64_t claimed; /* a store still pulls records from here on; the agent's */
+    _Atomic uint32_t starved; /* set by the client: what is claimed and replayed holds it up */
+    uint32_t pad_too;
+    uint64_t reserved[4];
 };
+
+#define PORTUS_UNCLAIMED UINT64_MAX
 
 enum portus_file_state {
     PORTUS_FILE_FREE = 0,
@@ -103,7 +113,8 @@ struct portus_file {
     _Atomic uint32_t quiet;    /* the program does not write it: surplus blocks may be trimmed */
     _Atomic uint32_t hurried;  /* will be waited for until it is on the disk: begin at once */
     _Atomic uint32_t replaces; /* it was emptied when it was opened: as above, once it is whole */
-    uint32_t reserved[4];
+    _Atomic uint32_t aside; /* it may have been changed other than by the log: a store reads it */
+    uint32_t reserved[3];
     char path[PORTUS_FILE_PATH]; /* for people; the end of a longer path; NUL-terminated */
 };
 

@@ -61,6 +61,7 @@ int agent_file_engage(struct agent *agent, unsigned session, uint32_t number, ui
         atomic_fetch_or(&file->last, PORTUS_STOPPED);
     else if (state->leased[number] && fcntl(fd, F_GETLEASE) != F_WRLCK)
         atomic_fetch_or(&file->last, PORTUS_STOPPED); /* broken while it travelled */
+    agent_pull_begin(agent, number);
     return 0;
 
 refuse:
@@ -92,11 +93,13 @@ unsigned agent_files_count(const struct agent *agent, unsigned session)
     return count;
 }
 
-static void finish(struct agent *agent, unsigned number)
+/* Whether it is one; else it is asked again in a moment. */
+static bool finish(struct agent *agent, unsigned number)
 {
     struct agent_state *state = agent->state;
     struct portus_file *file = &agent->control->file[number];
     int fd = state->file[number];
+    struct agent_keep known;
     struct stat status;
 
     if (atomic_load(&file->state) != PORTUS_FILE_TRIMMED) {
@@ -107,12 +110,16 @@ static void finish(struct agent *agent, unsigned number)
                         PORTUS_FILE_PATH - 1, file->path, strerror(errno));
         atomic_store(&file->state, PORTUS_FILE_TRIMMED);
     }
+    if (!agent_pull_stamp(agent, number, fd, &known)) {
+        agent->stamping = true;
+        return false;
+    }
     if (state->leased[number])
         fcntl(fd, F_SETLEASE, F_UNLCK);
     /* What ext4 does at close, unless all blocks are reserved: see preload/habit.c. */
     if (atomic_load(&file->replaces) != 0)
         sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
-    agent_store_take(agent, number, fd);
+    agent_store_take(agent, number, fd, &known);
     state->file[number] = 0;
     state->owner[number] = 0;
     close(fd);
@@ -122,6 +129,7 @@ static void finish(struct agent *agent, unsigned number)
     portus_futex_advance(&agent->control->finished);
     /* After it: who sees no live files must see that one has finished. */
     atomic_fetch_sub(&agent->control->live, 1);
+    return true;
 }
 
 /* Whether a session's client has left and all of its log is replayed. */
@@ -137,6 +145,7 @@ bool agent_files_finish(struct agent *agent)
 {
     bool did = false;
 
+    agent->stamping = false;
     for (unsigned i = 0; i < PORTUS_FILES; i++) {
         uint32_t owner = agent->state->owner[i];
         uint64_t last;
@@ -145,10 +154,8 @@ bool agent_files_finish(struct agent *agent)
             continue;
         last = atomic_load(&agent->control->file[i].last);
         if ((last & PORTUS_STOPPED) &&
-            (last >> 1 <= agent->state->session[owner - 1].tail || ended(agent, owner - 1))) {
-            finish(agent, i);
-            did = true;
-        }
+            (last >> 1 <= agent->state->session[owner - 1].tail || ended(agent, owner - 1)))
+            did |= finish(agent, i);
     }
     return did;
 }

@@ -144,6 +144,8 @@ int agent_session_open(struct agent *agent, const struct agent_peer *peer, uint6
     atomic_store(&shared->wanted, 0);
     atomic_store(&shared->held, 0);
     atomic_store(&shared->ring_bytes, 0);
+    atomic_store(&shared->claimed, PORTUS_UNCLAIMED);
+    atomic_store(&shared->starved, 0);
     atomic_fetch_add(&shared->serial, 1);
     error = ceiling(agent, number) < FIRST ? -ENOMEM : extend(agent, number, FIRST);
     if (error != 0) {
@@ -189,8 +191,9 @@ bool agent_session_end(struct agent *agent, unsigned number)
 
     if (ring != 0 && atomic_load(&shared->head) >> 1 != session->tail)
         return false;
-    if (agent_files_count(agent, number + 1) != 0)
+    if (agent_files_count(agent, number + 1) != 0 || !agent_pull_through(agent, number))
         return false;
+    agent_pull_end(agent, number);
     if (agent->ring[number] != NULL)
         munmap(agent->ring[number], session->ring_map);
     agent->ring[number] = NULL;
@@ -258,6 +261,7 @@ static bool shrink(struct agent *agent, unsigned number)
     if (!atomic_compare_exchange_strong(&shared->head, &head, head | PORTUS_STOPPED))
         return false;
     /* Nothing is reserved, and nothing can be until the flag goes. */
+    agent_pull_revoke(agent, number);
     if (atomic_load(&shared->held) != 0) {
         atomic_fetch_and(&shared->head, ~PORTUS_STOPPED);
         return false;

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "common/env.h"
 #include "portus/ring.h"
@@ -47,6 +48,19 @@ struct agent_keep {
     uint64_t since;     /* it is in this state, ns */
     uint64_t directory; /* inode */
     uint64_t device, inode;
+    bool drafted;  /* the store has a draft of it, under the same id */
+    uint32_t ring; /* that it is pulled from; 0: all is, or nothing */
+    uint64_t last; /* sequence after its last record */
+    uint64_t size; /* with a draft: what the file was when it was drained */
+    struct timespec mtime;
+};
+
+/* What the store pulls of a session's log; see pull.c. */
+struct agent_pull {
+    uint32_t ring;  /* the store's number for it; 0: nothing is pulled */
+    bool asked;     /* it has not answered yet */
+    uint64_t upto;  /* the store has been told of records up to here */
+    uint64_t since; /* then, ns */
 };
 
 struct agent_state {
@@ -65,7 +79,9 @@ struct agent_state {
     uint32_t owner[PORTUS_FILES]; /* session number + 1 that sent it */
     int store;                    /* connection to portusd; 0: none */
     bool store_ready;             /* it has been welcomed */
-    uint32_t keeps, keep_ids;
+    uint32_t keeps, keep_ids, ring_ids;
+    struct agent_pull pull[PORTUS_SESSIONS];
+    uint32_t draft[PORTUS_FILES]; /* the store's number for what it pulls of it; 0: nothing */
     struct agent_keep keep[AGENT_KEEPS];
 };
 
@@ -81,6 +97,8 @@ struct agent {
     uint64_t store_since;           /* it is being started or asked, ns; 0: not */
     uint64_t store_looked, store_refused_until; /* ns */
     bool store_full, store_behind;
+    bool store_wanted; /* a file has engaged, and it is not there */
+    bool stamping;     /* a drained file waits for the clock: see pull.c */
 };
 
 /* worker.c: what a worker does until the agent is no longer needed; returns its exit status. */
@@ -127,11 +145,28 @@ void agent_files_stop(struct agent *agent, unsigned session); /* session + 1, or
 bool agent_files_finish(struct agent *agent); /* those that are stopped and drained */
 unsigned agent_files_count(const struct agent *agent, unsigned session);
 
+/* pull.c: what the store copies out of rings, meanwhile */
+void agent_pull_begin(struct agent *agent, unsigned number); /* a file has engaged */
+bool agent_pull_turn(struct agent *agent);                   /* whether there is something to do */
+void agent_pull_heard(struct agent *agent, uint32_t ring, uint64_t upto);
+/* Whether the store has pulled all of a session's log. */
+bool agent_pull_through(const struct agent *agent, unsigned session);
+void agent_pull_revoke(struct agent *agent, unsigned session); /* what it has not pulled yet */
+void agent_pull_end(struct agent *agent, unsigned session);    /* no record comes any more */
+void agent_pull_forget(struct agent *agent);                   /* all of it */
+bool agent_pull_has(const struct agent *agent, const struct agent_keep *keep); /* its last byte */
+/* Whether a drained file may go its way now; what it was then is noted in keep, if it is pulled. */
+bool agent_pull_stamp(struct agent *agent, unsigned number, int fd, struct agent_keep *keep);
+void agent_pull_drop(struct agent *agent, uint32_t id); /* a draft is of no use */
+
 /* store.c: the way of whole files into the store */
-void agent_store_take(struct agent *agent, unsigned number, int fd); /* one is drained */
-void agent_store_renamed(struct agent *agent, int fd);               /* takes fd */
-void agent_store_resume(struct agent *agent);                        /* after another worker */
-void agent_store_end(struct agent *agent);                           /* lets all go */
+bool agent_store_configured(const struct agent *agent);
+void agent_store_silent(struct agent *agent); /* it does not answer: goes on without */
+/* One is drained; what is known of it, or NULL. */
+void agent_store_take(struct agent *agent, unsigned number, int fd, const struct agent_keep *known);
+void agent_store_renamed(struct agent *agent, int fd); /* takes fd */
+void agent_store_resume(struct agent *agent);          /* after another worker */
+void agent_store_end(struct agent *agent);             /* lets all go */
 void agent_store_broken(struct agent *agent); /* lets those go that somebody wants to write */
 bool agent_store_turn(struct agent *agent);   /* whether there is something under way */
 

@@ -2,7 +2,8 @@
 /*
  * store.c -- hands files that are whole to the store
  *
- * Of a file that has just become an ordinary one a name is kept (O_PATH, which is not open).
+ * What the store has not pulled while a file was saved (pull.c) it reads from the file.
+ * Of one that has just become an ordinary one a name is kept (O_PATH, which is not open).
  * Once nobody has it open for writing any more it is opened for reading, and a read lease
  * is taken on that description; a copy of it goes to portusd. As long as the lease is held
  * nobody has changed the file. Who wants to write waits in open until portusd has let the
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,19 +40,23 @@
 
 enum { KEEP_NONE, KEEP_WAITS, KEEP_RENAMED, KEEP_LEASED, KEEP_SENT, KEEP_CANCELLED };
 
-static bool configured(const struct agent *agent)
+bool agent_store_configured(const struct agent *agent)
 {
     return agent->state->env.store[0] != '\0';
 }
 
 static void forget(struct agent *agent, struct agent_keep *keep)
 {
+    bool drafted = keep->drafted;
     int fd = keep->fd;
 
     keep->state = KEEP_NONE;
+    keep->drafted = false;
     keep->fd = 0;
     close(fd); /* the store's copy keeps no lease: it has one only through us */
     agent->state->keeps--;
+    if (drafted)
+        agent_pull_drop(agent, keep->id);
 }
 
 /* Gives the lease up first: a description that the store still has would keep it. */
@@ -69,6 +75,7 @@ static void disconnect(struct agent *agent)
     agent->state->store_ready = false;
     if (fd != 0)
         close(fd);
+    agent_pull_forget(agent);
 }
 
 /* The store cannot be had: one line, and it is not tried for a while. */
@@ -78,7 +85,13 @@ static void give_up(struct agent *agent, const char *why)
                 why);
     agent->store_refused_until = portus_now() + REFUSED_NS;
     agent->store_since = 0;
+    agent->store_wanted = false;
     agent_store_end(agent);
+}
+
+void agent_store_silent(struct agent *agent)
+{
+    give_up(agent, "portusd does not answer");
 }
 
 static struct agent_keep *place(struct agent *agent)
@@ -92,7 +105,7 @@ static struct agent_keep *place(struct agent *agent)
 static void put(struct agent *agent, struct agent_keep *keep, int fd, uint32_t state)
 {
     keep->fd = fd;
-    keep->id = ++agent->state->keep_ids;
+    keep->id = keep->drafted ? keep->id : ++agent->state->keep_ids;
     keep->since = portus_now();
     keep->state = state;
     agent->state->keeps++;
@@ -105,6 +118,7 @@ void agent_store_resume(struct agent *agent)
     for (unsigned i = 0; i < AGENT_KEEPS; i++)
         agent->state->keeps += agent->state->keep[i].state != KEEP_NONE;
     agent->store_since = agent->state->store != 0 ? portus_now() : 0;
+    agent_pull_forget(agent); /* what was pulled and claimed meanwhile is not known */
     agent_store_broken(agent);
 }
 
@@ -120,27 +134,29 @@ void agent_store_end(struct agent *agent)
  * Only what its program has closed: a killed one leaves a beginning, which is no version,
  * and least of all the newest.
  */
-void agent_store_take(struct agent *agent, unsigned number, int fd)
+void agent_store_take(struct agent *agent, unsigned number, int fd, const struct agent_keep *known)
 {
     struct portus_file *file = &agent->control->file[number];
     struct agent_keep *keep;
     char path[32];
     int name;
 
-    if (!configured(agent) || portus_now() < agent->store_refused_until ||
+    if (!agent_store_configured(agent) || portus_now() < agent->store_refused_until ||
         atomic_load(&file->error) != 0 || atomic_load(&file->closed) == 0 ||
         !agent->state->leased[number])
-        return;
+        return; /* then it has no draft either */
     keep = place(agent);
-    if (keep == NULL) {
+    if (keep == NULL)
         log_warn("the store is %d files behind: %.*s is not kept there", AGENT_KEEPS,
                  PORTUS_FILE_PATH - 1, file->path);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    name = keep != NULL ? open(path, O_PATH | O_CLOEXEC) : -1;
+    if (name < 0) {
+        if (known->drafted)
+            agent_pull_drop(agent, known->id);
         return;
     }
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    name = open(path, O_PATH | O_CLOEXEC);
-    if (name < 0)
-        return;
+    *keep = *known;
     keep->directory = file->directory[0];
     keep->device = file->device;
     keep->inode = file->inode;
@@ -154,15 +170,17 @@ void agent_store_renamed(struct agent *agent, int fd)
 
     for (unsigned i = 0; i < AGENT_KEEPS; i++)
         waiting += agent->state->keep[i].state == KEEP_RENAMED;
-    if (configured(agent) && portus_now() >= agent->store_refused_until)
+    if (agent_store_configured(agent) && portus_now() >= agent->store_refused_until)
         keep = waiting < RENAMES ? place(agent) : NULL;
     if (waiting == RENAMES && !agent->store_behind)
         log_warn("the store is %u renames behind: some versions keep their old paths", waiting);
     agent->store_behind = waiting == RENAMES;
-    if (keep == NULL)
+    if (keep == NULL) {
         close(fd);
-    else
+    } else {
+        keep->drafted = false;
         put(agent, keep, fd, KEEP_RENAMED);
+    }
 }
 
 static bool tell(struct agent *agent, struct agent_keep *keep, enum portus_op op, uint32_t flags,
@@ -307,8 +325,11 @@ static void hear(struct agent *agent)
         if (message.op == PORTUS_OP_WELCOME && message.error == 0) {
             agent->state->store_ready = true;
             agent->store_since = 0;
+            agent->store_wanted = false;
         } else if (message.op == PORTUS_OP_STORE_DONE) {
             done(agent, &message);
+        } else if (message.op == PORTUS_OP_STORE_PULLED) {
+            agent_pull_heard(agent, message.value, message.size);
         } else {
             error = -EPROTO;
             break;
@@ -383,6 +404,30 @@ static int lease(const struct agent *agent, struct agent_keep *keep)
     return 0;
 }
 
+/* Whether nobody has changed it since it was drained; with its lease. */
+static bool unchanged(const struct agent_keep *keep)
+{
+    struct stat status;
+
+    return fstat(keep->fd, &status) == 0 && (uint64_t)status.st_size == keep->size &&
+           status.st_mtim.tv_sec == keep->mtime.tv_sec &&
+           status.st_mtim.tv_nsec == keep->mtime.tv_nsec;
+}
+
+static void send_file(struct agent *agent, struct agent_keep *keep)
+{
+    uint32_t flags = is_last(agent, keep) ? PORTUS_STORE_LAST : 0;
+
+    if (keep->drafted && !agent_pull_has(agent, keep))
+        return;
+    if (keep->drafted)
+        flags |= PORTUS_STORE_PULLED;
+    if (!tell(agent, keep, PORTUS_OP_STORE_FILE, flags, true))
+        return;
+    keep->drafted = false; /* the store's now */
+    keep->state = KEEP_SENT;
+}
+
 /* One step of one file's way. */
 static void step(struct agent *agent, struct agent_keep *keep, uint64_t now)
 {
@@ -397,14 +442,17 @@ static void step(struct agent *agent, struct agent_keep *keep, uint64_t now)
             forget(agent, keep);
             return;
         }
+        if (error == 0 && keep->drafted && !unchanged(keep)) {
+            keep->drafted = false;
+            agent_pull_drop(agent, keep->id);
+        }
     }
     if (!agent->state->store_ready)
         return;
     if (keep->state == KEEP_RENAMED && tell(agent, keep, PORTUS_OP_STORE_RENAMED, 0, true))
         forget(agent, keep);
-    else if (keep->state == KEEP_LEASED && tell(agent, keep, PORTUS_OP_STORE_FILE,
-                                                is_last(agent, keep) ? PORTUS_STORE_LAST : 0, true))
-        keep->state = KEEP_SENT;
+    else if (keep->state == KEEP_LEASED)
+        send_file(agent, keep);
     else if (keep->state == KEEP_CANCELLED && now - keep->since > CANCEL_NS)
         give_up(agent, "portusd does not answer");
 }
@@ -412,22 +460,27 @@ static void step(struct agent *agent, struct agent_keep *keep, uint64_t now)
 bool agent_store_turn(struct agent *agent)
 {
     struct agent_state *state = agent->state;
+    bool pulls = false;
     uint64_t now;
 
-    if (state->keeps == 0 && state->store == 0)
+    if (state->keeps == 0 && state->store == 0 && !agent->store_wanted)
         return false;
     if (state->store != 0)
         hear(agent);
+    if (state->store_ready)
+        pulls = agent_pull_turn(agent);
     now = portus_now();
-    if (state->keeps == 0 || now - agent->store_looked < LOOK_NS)
-        return state->keeps > 0;
+    if ((state->keeps == 0 && !agent->store_wanted) || now - agent->store_looked < LOOK_NS)
+        return state->keeps > 0 || pulls;
     agent->store_looked = now;
-    if (state->store == 0)
+    if (agent->store_wanted && now < agent->store_refused_until)
+        agent->store_wanted = false;
+    else if (state->store == 0)
         connect_to(agent);
     else if (!state->store_ready && now - agent->store_since > START_NS)
         give_up(agent, "portusd does not answer");
     for (unsigned i = 0; i < AGENT_KEEPS && state->keeps > 0; i++)
         if (state->keep[i].state != KEEP_NONE)
             step(agent, &state->keep[i], now);
-    return state->keeps > 0;
+    return state->keeps > 0 || pulls || agent->store_wanted;
 }

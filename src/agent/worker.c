@@ -233,7 +233,7 @@ int agent_work(struct agent_state *state, struct portus_control *control)
         atomic_store(&control->sleeping, 1);
         atomic_thread_fence(memory_order_seq_cst);
         if (nothing_pending(&agent))
-            agent_peers_turn(&agent, keeping ? KEEPING_MS : SLEEP_MS);
+            agent_peers_turn(&agent, agent.stamping ? 1 : keeping ? KEEPING_MS : SLEEP_MS);
         else
             agent_peers_turn(&agent, 1); /* a record is reserved and not ready yet */
         atomic_store(&control->sleeping, 0);

@@ -2,8 +2,8 @@
 /*
  * chunks.c -- where in the ring the next bytes go
  *
- * The log is replayed in order, so a chunk is free as soon as the tail has passed
- * the last record in it: the client needs no word from the agent but the tail.
+ * The log is replayed in order, so a chunk is free as soon as the tail (and a store's
+ * claim) has passed the last record in it: the client needs no other word from the agent.
  * Free chunks are taken last in, first out, so that a small save uses few pages.
  *
  * Bytes lie in a chunk as they lie in the file, modulo the page, and modulo the

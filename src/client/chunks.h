@@ -16,7 +16,7 @@ void portus_chunks_close(struct portus_chunks *chunks);
 /*
  * Takes space for at most length bytes of a file at offset. *position is in
  * bytes of the ring's data. Returns the bytes taken, or 0 when nothing is free.
- * head, tail: records reserved and replayed so far; ring_bytes: of the session.
+ * head, tail: records reserved and through with so far; ring_bytes: of the session.
  */
 uint32_t portus_chunks_take(struct portus_chunks *chunks, uint64_t offset, size_t length,
                             uint64_t head, uint64_t tail, uint64_t ring_bytes, uint64_t *position);

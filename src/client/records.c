@@ -25,16 +25,33 @@ void portus_records_publish(struct portus_writer *writer, uint64_t sequence,
     portus_link_wake(&writer->link);
 }
 
+/* Records below it are through with. The order of the two: see ring.h. */
+static uint64_t through(const struct portus_session *session)
+{
+    uint64_t tail = atomic_load(&session->tail), claimed = atomic_load(&session->claimed);
+
+    return tail < claimed ? tail : claimed;
+}
+
+/* Nothing is free. If only a store is in the way, it need not be. */
+static void starve(struct portus_session *session)
+{
+    if (atomic_load(&session->claimed) < atomic_load(&session->tail))
+        atomic_store(&session->starved, 1);
+}
+
 int portus_records_admit(struct portus_writer *writer)
 {
     struct portus_session *session = writer->session;
-    uint64_t tail = atomic_load(&session->tail), pending;
+    uint64_t tail = atomic_load(&session->tail), free = through(session), pending;
 
     if (atomic_load(&writer->gone))
         return -ESHUTDOWN;
-    if (writer->head - tail >= PORTUS_RECORDS)
+    if (writer->head - free >= PORTUS_RECORDS) {
+        starve(session);
         return 0;
-    if (writer->head == tail)
+    }
+    if (writer->head == free)
         writer->burst = 0;
     pending = atomic_load(&session->captured) - atomic_load(&session->drained);
     if (pending > atomic_load(&writer->link.control->undrained_limit) && writer->head != tail)
@@ -48,10 +65,13 @@ uint32_t portus_records_take(struct portus_writer *writer, uint64_t offset, size
                              uint64_t *position)
 {
     struct portus_session *session = writer->session;
+    uint32_t taken =
+        portus_chunks_take(&writer->chunks, offset, length, writer->head, through(session),
+                           atomic_load(&session->ring_bytes), position);
 
-    return portus_chunks_take(&writer->chunks, offset, length, writer->head,
-                              atomic_load(&session->tail), atomic_load(&session->ring_bytes),
-                              position);
+    if (taken == 0)
+        starve(session);
+    return taken;
 }
 
 int portus_records_reserve(struct portus_writer *writer, unsigned number, uint64_t position,

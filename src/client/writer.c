@@ -199,6 +199,7 @@ int portus_writer_engage(struct portus_writer *writer, const struct portus_claim
     atomic_store(&file->drained, 0);
     atomic_store(&file->closed, 0);
     atomic_store(&file->quiet, 1);
+    atomic_store(&file->aside, 0);
     atomic_store(&file->error, 0);
     atomic_store(&file->leaseless, claim->leaseless);
     atomic_store(&file->hurried, claim->hurried);

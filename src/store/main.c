@@ -27,7 +27,7 @@
 #include "common/log.h"
 #include "common/name.h"
 #include "portus/portus.h"
-#include "store/state.h"
+#include "store/pull.h"
 
 #define IDLE_NS 10000000000ull
 #define SLEEP_MS 1000
@@ -96,9 +96,10 @@ static int serve(struct store *store, const char *path, int signals, bool idle_e
         return -errno;
 
     for (;;) {
-        bool more = store_take(store);
+        bool more = pull_turn(store);
         uint64_t now = portus_now();
 
+        more |= store_take(store);
         store_listen(store, signals, more ? 0 : SLEEP_MS);
         ends += told(signals);
         if (ends > 1 || (ends == 1 && !more))

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -17,12 +18,14 @@
 #include "common/log.h"
 #include "common/message.h"
 #include "store/change.h"
+#include "store/pull.h"
 #include "store/state.h"
 
 #define MESSAGES_A_TURN 64
 
 static void hang_up(struct store *store, unsigned place)
 {
+    pull_gone(place, store->serial[place]);
     close(store->peer[place].socket);
     store->peer[place].socket = -1;
     store->serial[place]++;
@@ -37,19 +40,33 @@ unsigned store_peers(const struct store *store)
     return count;
 }
 
-void store_answer(struct store *store, uint32_t peer, uint32_t serial, uint32_t id, int error,
-                  uint64_t number)
+const char *store_job(uint64_t job)
 {
-    struct portus_message message = portus_message_make(PORTUS_OP_STORE_DONE);
+    static char name[24];
+
+    snprintf(name, sizeof(name), "%016llx", (unsigned long long)job);
+    return name;
+}
+
+void store_tell(struct store *store, uint32_t peer, uint32_t serial, enum portus_op op,
+                uint32_t value, int error, uint64_t size)
+{
+    struct portus_message message = portus_message_make(op);
 
     if (store->serial[peer] != serial || store->peer[peer].socket < 0)
         return;
-    message.value = id;
+    message.value = value;
     message.error = error;
-    message.size = number;
+    message.size = size;
     /* One that does not read its answers gets none: it is not waited for. */
     if (portus_message_send(store->peer[peer].socket, &message, NULL, 0) != 0)
         hang_up(store, peer);
+}
+
+void store_answer(struct store *store, uint32_t peer, uint32_t serial, uint32_t id, int error,
+                  uint64_t number)
+{
+    store_tell(store, peer, serial, PORTUS_OP_STORE_DONE, id, error, number);
 }
 
 static void let_in(struct store *store)
@@ -94,9 +111,42 @@ static int queue(struct store *store, unsigned place, const struct portus_messag
                             .serial = store->serial[place],
                             .id = message->value,
                             .last = (message->flags & PORTUS_STORE_LAST) != 0,
+                            .pulled = (message->flags & PORTUS_STORE_PULLED) != 0,
                             .directory = message->size,
                             .job = peer->job};
     return 0;
+}
+
+/* What belongs to pulling. 0, or a negative errno: hang up. */
+static int hear_pull(struct store *store, unsigned place, const struct portus_message *message,
+                     const int *fds, unsigned count)
+{
+    int error;
+
+    switch (message->op) {
+    case PORTUS_OP_STORE_RING:
+        if (count <= 1)
+            return pull_ring(store, place, message, count == 1 ? fds[0] : -1);
+        break;
+    case PORTUS_OP_STORE_DRAFT:
+        error = count == 1 ? pull_draft(store, place, message, fds[0]) : -EPROTO;
+        for (unsigned i = 0; i < count; i++)
+            close(fds[i]);
+        return error;
+    case PORTUS_OP_STORE_PULL:
+        if (count == 0)
+            return pull_more(store, place, message);
+        break;
+    case PORTUS_OP_STORE_DROP:
+        if (count == 0) {
+            pull_drop(place, store->serial[place], message->value);
+            return 0;
+        }
+        break;
+    }
+    for (unsigned i = 0; i < count; i++)
+        close(fds[i]);
+    return -EPROTO;
 }
 
 /* Handles one message. 0, or a negative errno: hang up. */
@@ -121,6 +171,8 @@ static int hear(struct store *store, unsigned place)
         close(fds[0]);
         return 0;
     }
+    if (message.op >= PORTUS_OP_STORE_RING && message.op <= PORTUS_OP_STORE_DROP && peer->welcomed)
+        return hear_pull(store, place, &message, fds, count);
     for (unsigned i = 0; i < count; i++)
         close(fds[i]);
     if (count != 0)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "portus/proto.h"
 #include "store/pool.h"
 
 #define STORE_PEERS 256
@@ -29,6 +30,7 @@ struct store_file {
     uint32_t serial;    /* of that place's use: the peer may be gone */
     uint32_t id;        /* the peer's number for it */
     bool last;          /* of its directory, see PORTUS_STORE_LAST */
+    bool pulled;        /* there is a draft, see PORTUS_STORE_PULLED */
     uint64_t directory; /* inode */
     uint64_t job;
 };
@@ -49,6 +51,11 @@ unsigned store_peers(const struct store *store);
 /* Answers whoever asked for it, if it is still there. */
 void store_answer(struct store *store, uint32_t peer, uint32_t serial, uint32_t id, int error,
                   uint64_t number);
+/* The same with any message that has no descriptors. */
+void store_tell(struct store *store, uint32_t peer, uint32_t serial, enum portus_op op,
+                uint32_t value, int error, uint64_t size);
+/* What its job is called in the pool; valid until the next call. */
+const char *store_job(uint64_t job);
 
 /* take.c: copies a piece of the file at the head of the queue; whether there is more to do */
 bool store_take(struct store *store);

@@ -7,7 +7,8 @@
  * It is asked for again when all is copied: if it is still held, then the bytes are
  * those of one moment, and the times and the size that fstat says are theirs.
  *
- * In pieces, so that signals and other peers are heard meanwhile. The piece goes
+ * What was pulled while it was saved (pull.c) is in the draft already; only the rest is
+ * copied. In pieces, so that signals and other peers are heard meanwhile. The piece goes
  * through a buffer that stays in the processor's cache.
  */
 #include <errno.h>
@@ -19,7 +20,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "store/state.h"
+#include "store/pull.h"
 
 #define PIECE (1u << 20)
 #define PIECES 16 /* a turn */
@@ -27,11 +28,10 @@
 static struct {
     bool busy;
     struct store_file file;
-    struct pool_draft *draft;
-    struct pool_key key;
+    struct pulled pulled; /* what the draft has already, and the draft */
     struct stat status;
-    uint64_t offset;
-    char job[24];
+    uint64_t offset; /* all before it is in the draft */
+    uint64_t copied; /* bytes, from the file */
     char path[PATH_MAX + 1];
 } now;
 
@@ -42,9 +42,9 @@ int64_t store_nanoseconds(const struct timespec *time)
 
 static void end(struct store *store, int error, uint64_t number)
 {
-    if (now.draft != NULL)
-        pool_drop(now.draft);
-    now.draft = NULL;
+    pool_drop(now.pulled.draft);
+    ranges_free(&now.pulled.ranges);
+    now.pulled.draft = NULL;
     close(now.file.fd);
     store_answer(store, now.file.peer, now.file.serial, now.file.id, error, number);
     now.busy = false;
@@ -52,46 +52,65 @@ static void end(struct store *store, int error, uint64_t number)
 
 static int begin(struct store *store)
 {
+    struct pool_key key;
     int error;
 
+    now.offset = now.copied = 0;
+    if (now.file.pulled)
+        pull_take(now.file.peer, now.file.serial, now.file.id, &now.pulled);
     if (fstat(now.file.fd, &now.status) < 0)
         return -errno;
     if (!S_ISREG(now.status.st_mode) || now.status.st_nlink == 0)
         return -ENOENT; /* deleted already */
-    snprintf(now.job, sizeof(now.job), "%016llx", (unsigned long long)now.file.job);
-    error = store_key(now.file.fd, &now.key);
+    error = store_key(now.file.fd, &key);
     if (error != 0)
         return error;
     error = store_path(now.file.fd, now.path, sizeof(now.path));
-    if (error == 0)
-        error = store_room(store, now.path, now.job, (uint64_t)now.status.st_size);
     if (error != 0)
         return error;
-    now.offset = 0;
-    return pool_begin(store->pool, &now.key, &now.draft);
+    if (now.pulled.draft != NULL && memcmp(&key, &now.pulled.key, sizeof(key)) == 0)
+        return 0;
+    pool_drop(now.pulled.draft);
+    ranges_free(&now.pulled.ranges);
+    now.pulled.draft = NULL;
+    error = store_room(store, now.path, store_job(now.file.job), (uint64_t)now.status.st_size);
+    return error != 0 ? error : pool_begin(store->pool, &key, &now.pulled.draft);
 }
 
-static int copy(void)
+static int copy(struct store *store)
 {
     static char piece[PIECE] __attribute__((aligned(4096)));
-    uint64_t left = (uint64_t)now.status.st_size - now.offset;
-    ssize_t length =
-        pread(now.file.fd, piece, left < sizeof(piece) ? left : sizeof(piece), (off_t)now.offset);
+    struct range gap;
+    ssize_t length;
     int error;
 
+    if (!ranges_gap(&now.pulled.ranges, now.offset, (uint64_t)now.status.st_size, &gap)) {
+        now.offset = (uint64_t)now.status.st_size;
+        return 0;
+    }
+    length = pread(now.file.fd, piece,
+                   gap.to - gap.from < sizeof(piece) ? gap.to - gap.from : sizeof(piece),
+                   (off_t)gap.from);
     if (length <= 0)
         return length < 0 ? -errno : -ESTALE; /* it has become shorter */
-    error = pool_write(now.draft, now.offset, piece, (size_t)length);
-    if (error == 0)
-        now.offset += (uint64_t)length;
+    error = pool_write(now.pulled.draft, gap.from, piece, (size_t)length);
+    if (error == -ENOSPC && now.pulled.ranges.count != 0) {
+        error = store_room(store, now.path, store_job(now.file.job), (uint64_t)length);
+        if (error == 0)
+            error = pool_write(now.pulled.draft, gap.from, piece, (size_t)length);
+    }
+    if (error == 0) {
+        now.offset = gap.from + (uint64_t)length;
+        now.copied += (uint64_t)length;
+    }
     return error;
 }
 
 static int commit(struct store *store, uint64_t *number)
 {
-    struct pool_attributes attributes = {.path = now.path, .job = now.job};
+    struct pool_attributes attributes = {.path = now.path, .job = store_job(now.file.job)};
     struct stat status;
-    struct pool_draft *draft = now.draft;
+    struct pool_draft *draft = now.pulled.draft;
     bool whole = fcntl(now.file.fd, F_GETLEASE) == F_RDLCK;
     int error;
 
@@ -111,7 +130,7 @@ static int commit(struct store *store, uint64_t *number)
     attributes.uid = status.st_uid;
     attributes.gid = status.st_gid;
     attributes.settled = now.file.last && store_whole(store, now.path);
-    now.draft = NULL; /* gone, whatever happens */
+    now.pulled.draft = NULL; /* gone, whatever happens */
     return pool_commit(draft, &attributes, number);
 }
 
@@ -143,14 +162,14 @@ bool store_take(struct store *store)
         error = begin(store);
     }
     for (unsigned i = 0; i < PIECES && error == 0 && now.offset < (uint64_t)now.status.st_size; i++)
-        error = copy();
+        error = copy(store);
     if (error == 0 && now.offset < (uint64_t)now.status.st_size)
         return true;
     if (error == 0)
         error = commit(store, &number);
     if (error == 0)
-        log_debug("commit %llu: %llu bytes", (unsigned long long)number,
-                  (unsigned long long)now.status.st_size);
+        log_debug("commit %llu: %llu bytes, %llu of them from the file", (unsigned long long)number,
+                  (unsigned long long)now.status.st_size, (unsigned long long)now.copied);
     end(store, error, number);
     return true;
 }

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pull.c -- lets the store pull a file's bytes out of its ring while it is saved
+ *
+ * The store gets a session's ring, the name of each file that engages, and is told how far
+ * the log is filled; it copies, and says how far it has come. Until then the records are
+ * claimed (ring.h). When the file is whole only what the log did not hold is read from it.
+ *
+ * What was pulled may stand for the file's bytes if nothing else has changed them: nobody
+ * but the program could while the lease was held, and it says so (portus_file.aside); and
+ * size and mtime are still what they were when the lease was given up (store.c asks). So a
+ * file is held until the clock of its times has moved on: a later change shows in them.
+ * ctime does not count, a rename changes it.
+ *
+ * Nothing depends on it: a draft that is lost is a file that is copied whole. So a client
+ * that finds no room because of a claim gets it at once.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/state.h"
+#include "common/futex.h"
+#include "common/log.h"
+#include "common/message.h"
+
+#define SILENT_NS 10000000000ull
+#define AHEAD_NS 100000000ll /* a clock that is further behind a file's time was set back */
+
+static bool say(struct agent *agent, enum portus_op op, uint32_t value, uint64_t size,
+                uint32_t flags, const int *fd)
+{
+    struct portus_message message = portus_message_make(op);
+
+    message.value = value;
+    message.size = size;
+    message.flags = flags;
+    return portus_message_send(agent->state->store, &message, fd, fd != NULL ? 1 : 0) == 0;
+}
+
+static void claim(struct agent *agent, unsigned session, uint64_t from)
+{
+    atomic_store(&agent->control->session[session].claimed, from);
+    agent_progress(agent);
+}
+
+void agent_pull_drop(struct agent *agent, uint32_t id)
+{
+    /* One that does not get this keeps the draft's room: it is better started anew. */
+    if (agent->state->store_ready && !say(agent, PORTUS_OP_STORE_DROP, id, 0, 0, NULL))
+        agent_store_silent(agent);
+}
+
+/* The ring goes to the store; its records count from the tail on. */
+static bool offer(struct agent *agent, unsigned session)
+{
+    struct agent_pull *pull = &agent->state->pull[session];
+    uint64_t tail = agent->state->session[session].tail;
+    uint32_t ring = ++agent->state->ring_ids & 0xffff;
+    char path[32];
+    int fd;
+
+    if (ring == 0)
+        ring = ++agent->state->ring_ids & 0xffff;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", agent->state->session[session].ring);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    /* Claimed before it is said: an offer that failed, or a worker that dies, costs a moment. */
+    *pull = (struct agent_pull){.ring = ring, .upto = tail, .since = portus_now()};
+    claim(agent, session, tail);
+    if (!say(agent, PORTUS_OP_STORE_RING, ring, tail, 0, &fd)) {
+        pull->ring = 0;
+        claim(agent, session, PORTUS_UNCLAIMED);
+    }
+    close(fd);
+    return pull->ring != 0;
+}
+
+void agent_pull_begin(struct agent *agent, unsigned number)
+{
+    struct agent_state *state = agent->state;
+    unsigned session = state->owner[number] - 1;
+    char path[32];
+    uint32_t id;
+    int name;
+
+    state->draft[number] = 0;
+    if (!agent_store_configured(agent) || !state->leased[number])
+        return;
+    if (!state->store_ready) {
+        agent->store_wanted = true; /* for the next one */
+        return;
+    }
+    if (state->pull[session].ring == 0 && !offer(agent, session))
+        return;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", state->file[number]);
+    name = open(path, O_PATH | O_CLOEXEC);
+    if (name < 0)
+        return;
+    id = ++state->keep_ids;
+    if (say(agent, PORTUS_OP_STORE_DRAFT, id, state->session[session].tail,
+            state->pull[session].ring << 16 | number, &name))
+        state->draft[number] = id;
+    close(name);
+}
+
+void agent_pull_revoke(struct agent *agent, unsigned session)
+{
+    struct agent_state *state = agent->state;
+    struct agent_pull *pull = &state->pull[session];
+    uint64_t pulled = atomic_load(&agent->control->session[session].claimed);
+
+    if (pull->ring == 0)
+        return;
+    for (unsigned i = 0; i < PORTUS_FILES; i++) {
+        uint64_t last = atomic_load(&agent->control->file[i].last);
+        if (state->draft[i] == 0 || state->owner[i] != session + 1 ||
+            ((last & PORTUS_STOPPED) && last >> 1 <= pulled))
+            continue;
+        agent_pull_drop(agent, state->draft[i]);
+        state->draft[i] = 0;
+    }
+    for (unsigned i = 0; i < AGENT_KEEPS; i++) {
+        struct agent_keep *keep = &state->keep[i];
+        if (keep->state == 0 || !keep->drafted || keep->ring != pull->ring || keep->last <= pulled)
+            continue;
+        agent_pull_drop(agent, keep->id);
+        keep->drafted = false;
+    }
+    agent_pull_end(agent, session);
+}
+
+void agent_pull_end(struct agent *agent, unsigned session)
+{
+    struct agent_pull *pull = &agent->state->pull[session];
+
+    if (pull->ring == 0)
+        return;
+    if (agent->state->store_ready && !say(agent, PORTUS_OP_STORE_RING, pull->ring, 0, 0, NULL))
+        agent_store_silent(agent);
+    pull->ring = 0;
+    atomic_store(&agent->control->session[session].starved, 0);
+    claim(agent, session, PORTUS_UNCLAIMED);
+}
+
+void agent_pull_forget(struct agent *agent)
+{
+    struct agent_state *state = agent->state;
+
+    for (unsigned i = 0; i < PORTUS_FILES; i++) {
+        uint32_t id = state->draft[i];
+        state->draft[i] = 0;
+        if (id != 0)
+            agent_pull_drop(agent, id);
+    }
+    for (unsigned i = 0; i < AGENT_KEEPS; i++) {
+        struct agent_keep *keep = &state->keep[i];
+        bool drafted = keep->drafted;
+        keep->drafted = false;
+        if (drafted && keep->state != 0)
+            agent_pull_drop(agent, keep->id);
+    }
+    for (unsigned i = 0; i < PORTUS_SESSIONS; i++) {
+        agent_pull_end(agent, i);
+        claim(agent, i, PORTUS_UNCLAIMED); /* a worker may have died between the two */
+    }
+}
+
+bool agent_pull_through(const struct agent *agent, unsigned session)
+{
+    return agent->state->pull[session].ring == 0 ||
+           atomic_load(&agent->control->session[session].claimed) >=
+               agent->state->session[session].tail;
+}
+
+bool agent_pull_has(const struct agent *agent, const struct agent_keep *keep)
+{
+    for (unsigned i = 0; i < PORTUS_SESSIONS; i++)
+        if (agent->state->pull[i].ring == keep->ring)
+            return atomic_load(&agent->control->session[i].claimed) >= keep->last;
+    return true; /* it had all when the ring went */
+}
+
+void agent_pull_heard(struct agent *agent, uint32_t ring, uint64_t upto)
+{
+    for (unsigned i = 0; i < PORTUS_SESSIONS; i++) {
+        struct agent_pull *pull = &agent->state->pull[i];
+        if (pull->ring != ring || ring == 0 || !pull->asked || upto != pull->upto)
+            continue;
+        pull->asked = false;
+        claim(agent, i, upto);
+    }
+}
+
+/* How far the records from sequence on are filled. */
+static uint64_t filled(const struct agent *agent, unsigned session, uint64_t sequence)
+{
+    const struct portus_record *ring = (const struct portus_record *)agent->ring[session];
+    uint64_t end = atomic_load(&agent->control->session[session].head) >> 1;
+
+    if (end - sequence > PORTUS_RECORDS)
+        return sequence;
+    while (sequence < end && atomic_load_explicit(&ring[sequence % PORTUS_RECORDS].stamp,
+                                                  memory_order_acquire) == sequence + 1)
+        sequence++;
+    return sequence;
+}
+
+static bool turn(struct agent *agent, unsigned session)
+{
+    struct agent_pull *pull = &agent->state->pull[session];
+    uint64_t end;
+
+    if (atomic_load(&agent->control->session[session].starved) != 0) {
+        log_debug("the store is too slow: what it has not pulled it will read from the file");
+        agent_pull_revoke(agent, session);
+        return false;
+    }
+    if (pull->asked) {
+        if (portus_now() - pull->since > SILENT_NS)
+            agent_store_silent(agent);
+        return true;
+    }
+    end = filled(agent, session, pull->upto);
+    if (end == pull->upto) {
+        /* Passed over by the drain: its client died in the middle of it. */
+        if (agent->state->session[session].tail > end)
+            agent_pull_revoke(agent, session);
+        return false;
+    }
+    pull->asked = true; /* before it is: another worker must not take the answer for none */
+    pull->upto = end;
+    pull->since = portus_now();
+    if (!say(agent, PORTUS_OP_STORE_PULL, pull->ring, end, 0, NULL))
+        agent_pull_revoke(agent, session);
+    return true;
+}
+
+bool agent_pull_turn(struct agent *agent)
+{
+    bool did = false;
+
+    for (unsigned i = 0; i < PORTUS_SESSIONS; i++)
+        if (agent->state->pull[i].ring != 0 && agent->ring[i] != NULL)
+            did |= turn(agent, i);
+    return did;
+}
+
+bool agent_pull_stamp(struct agent *agent, unsigned number, int fd, struct agent_keep *keep)
+{
+    struct agent_state *state = agent->state;
+    const struct portus_file *file = &agent->control->file[number];
+    uint32_t id = state->draft[number];
+    struct timespec now;
+    struct stat status;
+    int64_t behind;
+
+    memset(keep, 0, sizeof(*keep));
+    if (id == 0)
+        return true;
+    if (atomic_load(&file->closed) == 0 || atomic_load(&file->error) != 0 ||
+        atomic_load(&file->aside) != 0 || fstat(fd, &status) < 0 ||
+        clock_gettime(CLOCK_REALTIME_COARSE, &now) < 0)
+        goto drop;
+    behind = (int64_t)(status.st_mtim.tv_sec - now.tv_sec) * 1000000000 + status.st_mtim.tv_nsec -
+             now.tv_nsec;
+    if (behind > AHEAD_NS)
+        goto drop;
+    if (behind >= 0)
+        return false;
+    keep->drafted = true;
+    keep->id = id;
+    keep->ring = state->pull[state->owner[number] - 1].ring;
+    keep->last = atomic_load(&file->last) >> 1;
+    keep->size = (uint64_t)status.st_size;
+    keep->mtime = status.st_mtim;
+    state->draft[number] = 0;
+    return true;
+
+drop:
+    agent_pull_drop(agent, id);
+    state->draft[number] = 0;
+    return true;
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pull.c -- copies what a program saves out of its ring into drafts, while it saves
+ *
+ * An agent passes a session's ring, read-only, and says which records of its log are
+ * filled; each is copied into the draft of its file. The agent lets no record be
+ * overwritten until it is told that it was copied, or it gives the draft up: what was
+ * read of a record that changed meanwhile is never committed.
+ *
+ * A ring of this user's is mapped; that of another is read, for a mapping of its holes
+ * would take memory. Nothing in it is trusted: what makes no sense ends its drafts, and
+ * their files are copied whole.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "portus/ring.h"
+#include "store/pull.h"
+
+#define RECORDS_A_TURN 16
+#define RINGS 1024
+#define DRAFTS 4096
+
+#define MAPPED (PORTUS_RING_DATA + PORTUS_RING_MAX)
+
+struct ring {
+    struct ring *next;
+    uint32_t peer, serial, id;
+    int fd;
+    const uint8_t *base;     /* NULL: it is read */
+    uint64_t bytes;          /* that it is known to have */
+    uint64_t position, upto; /* records: copied, and to be copied */
+    bool asked;
+};
+
+struct draft {
+    struct draft *next;
+    uint32_t peer, serial, id;
+    uint32_t ring, file;
+    uint64_t from; /* its first record */
+    struct pulled pulled;
+    char path[PATH_MAX + 1];
+};
+
+static struct ring *rings;
+static struct draft *drafts;
+static unsigned ring_count, draft_count;
+
+/* ---- drafts ---- */
+
+static void drop(struct draft **at)
+{
+    struct draft *draft = *at;
+
+    *at = draft->next;
+    draft_count--;
+    pool_drop(draft->pulled.draft);
+    ranges_free(&draft->pulled.ranges);
+    free(draft);
+}
+
+static struct draft **find(uint32_t peer, uint32_t serial, uint32_t id)
+{
+    struct draft **at = &drafts;
+
+    while (*at != NULL && ((*at)->peer != peer || (*at)->serial != serial || (*at)->id != id))
+        at = &(*at)->next;
+    return at;
+}
+
+void pull_drop(uint32_t peer, uint32_t serial, uint32_t id)
+{
+    struct draft **at = find(peer, serial, id);
+
+    if (*at != NULL)
+        drop(at);
+}
+
+bool pull_take(uint32_t peer, uint32_t serial, uint32_t id, struct pulled *pulled)
+{
+    struct draft **at = find(peer, serial, id), *draft = *at;
+
+    if (draft == NULL)
+        return false;
+    *at = draft->next;
+    draft_count--;
+    *pulled = draft->pulled;
+    free(draft);
+    return true;
+}
+
+int pull_draft(struct store *store, uint32_t peer, const struct portus_message *message, int fd)
+{
+    struct draft *draft;
+    int error;
+
+    if (draft_count >= DRAFTS)
+        return 0; /* it is copied whole */
+    draft = calloc(1, sizeof(*draft));
+    if (draft == NULL)
+        return 0;
+    error = store_key(fd, &draft->pulled.key);
+    if (error == 0)
+        error = store_path(fd, draft->path, sizeof(draft->path));
+    if (error == 0)
+        error = pool_begin(store->pool, &draft->pulled.key, &draft->pulled.draft);
+    if (error != 0) {
+        log_debug("a draft cannot begin: %s", strerror(-error));
+        free(draft);
+        return 0;
+    }
+    draft->peer = peer;
+    draft->serial = store->serial[peer];
+    draft->id = message->value;
+    draft->ring = message->flags >> 16;
+    draft->file = message->flags & 0xffff;
+    draft->from = message->size;
+    draft->next = drafts; /* of two with the same number the later one is found first */
+    drafts = draft;
+    draft_count++;
+    return 0;
+}
+
+/* ---- rings ---- */
+
+static struct ring **find_ring(uint32_t peer, uint32_t serial, uint32_t id)
+{
+    struct ring **at = &rings;
+
+    while (*at != NULL && ((*at)->peer != peer || (*at)->serial != serial || (*at)->id != id))
+        at = &(*at)->next;
+    return at;
+}
+
+static void close_ring(struct ring **at)
+{
+    struct ring *ring = *at;
+
+    *at = ring->next;
+    ring_count--;
+    if (ring->base != NULL)
+        munmap((void *)ring->base, MAPPED);
+    close(ring->fd);
+    free(ring);
+}
+
+void pull_gone(uint32_t peer, uint32_t serial)
+{
+    for (struct draft **at = &drafts; *at != NULL;)
+        if ((*at)->peer == peer && (*at)->serial == serial)
+            drop(at);
+        else
+            at = &(*at)->next;
+    for (struct ring **at = &rings; *at != NULL;)
+        if ((*at)->peer == peer && (*at)->serial == serial)
+            close_ring(at);
+        else
+            at = &(*at)->next;
+}
+
+/* Its drafts are of no use. */
+static void spoil(const struct ring *ring)
+{
+    for (struct draft **at = &drafts; *at != NULL;)
+        if ((*at)->peer == ring->peer && (*at)->serial == ring->serial && (*at)->ring == ring->id)
+            drop(at);
+        else
+            at = &(*at)->next;
+}
+
+static bool same_user(int socket)
+{
+    struct ucred who;
+    socklen_t size = sizeof(who);
+
+    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && who.uid == geteuid();
+}
+
+int pull_ring(struct store *store, uint32_t peer, const struct portus_message *message, int fd)
+{
+    struct ring *ring, **at = find_ring(peer, store->serial[peer], message->value);
+    void *base;
+
+    if (*at != NULL)
+        close_ring(at);
+    if (fd < 0)
+        return 0;
+    /* One that could become smaller under a mapping is none of ours. */
+    if ((fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0 || ring_count >= RINGS) {
+        close(fd);
+        return -EPROTO;
+    }
+    ring = calloc(1, sizeof(*ring));
+    if (ring == NULL) {
+        close(fd);
+        return -ENOMEM;
+    }
+    ring->peer = peer;
+    ring->serial = store->serial[peer];
+    ring->id = message->value;
+    ring->fd = fd;
+    ring->position = ring->upto = message->size;
+    if (same_user(store->peer[peer].socket)) {
+        base = mmap(NULL, MAPPED, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+        ring->base = base == MAP_FAILED ? NULL : base;
+    }
+    ring->next = rings;
+    rings = ring;
+    ring_count++;
+    return 0;
+}
+
+int pull_more(struct store *store, uint32_t peer, const struct portus_message *message)
+{
+    struct ring *ring = *find_ring(peer, store->serial[peer], message->value);
+
+    if (ring == NULL)
+        return -EPROTO;
+    if (message->size < ring->upto || message->size - ring->position > PORTUS_RECORDS)
+        return -EPROTO;
+    ring->upto = message->size;
+    ring->asked = true;
+    return 0;
+}
+
+/* Length bytes of the ring at offset, or NULL: it has not so many. */
+static const void *bytes(struct ring *ring, uint64_t offset, size_t length, void *buffer)
+{
+    struct stat status;
+
+    if (offset + length > ring->bytes) {
+        if (fstat(ring->fd, &status) < 0 || offset + length > (uint64_t)status.st_size)
+            return NULL;
+        ring->bytes = (uint64_t)status.st_size;
+    }
+    if (ring->base != NULL)
+        return ring->base + offset;
+    return pread(ring->fd, buffer, length, (off_t)offset) == (ssize_t)length ? buffer : NULL;
+}
+
+static struct draft *draft_of(const struct ring *ring, uint32_t file, uint64_t sequence)
+{
+    for (struct draft *draft = drafts; draft != NULL; draft = draft->next)
+        if (draft->ring == ring->id && draft->file == file && draft->from <= sequence &&
+            draft->peer == ring->peer && draft->serial == ring->serial)
+            return draft;
+    return NULL;
+}
+
+static int write_draft(struct store *store, struct draft *draft, uint64_t offset, const void *data,
+                       uint32_t length)
+{
+    int error = pool_write(draft->pulled.draft, offset, data, length);
+
+    if (error == -ENOSPC) {
+        error = store_room(store, draft->path, store_job(store->peer[draft->peer].job), length);
+        if (error == 0)
+            error = pool_write(draft->pulled.draft, offset, data, length);
+    }
+    if (error == 0)
+        error = ranges_add(&draft->pulled.ranges, offset, offset + length);
+    return error;
+}
+
+/* Copies the next record. False: the ring makes no sense. */
+static bool copy(struct store *store, struct ring *ring)
+{
+    static uint8_t buffer[PORTUS_CHUNK] __attribute__((aligned(4096)));
+    uint64_t sequence = ring->position;
+    struct portus_record room, record;
+    const struct portus_record *shared =
+        bytes(ring, sequence % PORTUS_RECORDS * sizeof(record), sizeof(record), &room);
+    struct draft *draft;
+    const void *data;
+    int error;
+
+    if (shared == NULL ||
+        atomic_load_explicit(&shared->stamp, memory_order_acquire) != sequence + 1)
+        return false;
+    record.offset = shared->offset;
+    record.data = shared->data;
+    record.length = shared->length;
+    record.file = shared->file;
+    if (record.length == 0)
+        return true;
+    draft = draft_of(ring, record.file, sequence);
+    if (draft == NULL)
+        return true;
+    if (record.length > PORTUS_CHUNK || record.data > PORTUS_RING_MAX ||
+        record.offset > INT64_MAX - PORTUS_CHUNK)
+        return false;
+    data = bytes(ring, PORTUS_RING_DATA + record.data, record.length, buffer);
+    if (data == NULL)
+        return false;
+    error = write_draft(store, draft, record.offset, data, record.length);
+    if (error != 0) {
+        log_debug("%s: is read from its file: %s", draft->path, strerror(-error));
+        pull_drop(draft->peer, draft->serial, draft->id);
+    }
+    return true;
+}
+
+bool pull_turn(struct store *store)
+{
+    bool more = false;
+
+    for (struct ring *ring = rings; ring != NULL; ring = ring->next) {
+        for (unsigned i = 0; i < RECORDS_A_TURN && ring->position < ring->upto; i++) {
+            if (!copy(store, ring)) {
+                log_warn("process %u: its ring makes no sense at record %llu: its files are read",
+                         store->peer[ring->peer].pid, (unsigned long long)ring->position);
+                spoil(ring);
+                ring->position = ring->upto;
+                break;
+            }
+            ring->position++;
+        }
+        more |= ring->position < ring->upto;
+        if (ring->asked && ring->position == ring->upto) {
+            ring->asked = false;
+            store_tell(store, ring->peer, ring->serial, PORTUS_OP_STORE_PULLED, ring->id, 0,
+                       ring->upto);
+        }
+    }
+    return more;
+}

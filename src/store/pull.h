@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pull.h -- drafts of files that are being saved
+ */
+#ifndef PORTUS_STORE_PULL_H
+#define PORTUS_STORE_PULL_H
+
+#include "portus/proto.h"
+#include "store/ranges.h"
+#include "store/state.h"
+
+/* What was pulled of a file. */
+struct pulled {
+    struct pool_key key;
+    struct pool_draft *draft; /* NULL: nothing */
+    struct ranges ranges;     /* of the file, that the draft holds */
+};
+
+/* A peer's messages of these kinds. 0 or a negative errno: it broke the protocol. pull_ring
+ * takes fd (-1: the ring is of no use any more). */
+int pull_ring(struct store *store, uint32_t peer, const struct portus_message *message, int fd);
+int pull_draft(struct store *store, uint32_t peer, const struct portus_message *message, int fd);
+int pull_more(struct store *store, uint32_t peer, const struct portus_message *message);
+void pull_drop(uint32_t peer, uint32_t serial, uint32_t id);
+
+/* All of a peer that has gone. */
+void pull_gone(uint32_t peer, uint32_t serial);
+
+/* Moves a draft to *pulled, which its owner now frees; false: there is none. */
+bool pull_take(uint32_t peer, uint32_t serial, uint32_t id, struct pulled *pulled);
+
+/* Copies some; whether there is more to do. */
+bool pull_turn(struct store *store);
+
+#endif

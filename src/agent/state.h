@@ -95,7 +95,7 @@ struct agent {
     uint64_t looked;                /* at the memory, ns */
     uint64_t busy_ns, busy_bytes;   /* of the drain, for its rate */
     uint64_t store_since;           /* it is being started or asked, ns; 0: not */
-    uint64_t store_looked, store_refused_until; /* ns */
+    uint64_t store_looked, store_started, store_refused_until; /* ns */
     bool store_full, store_behind;
     bool store_wanted; /* a file has engaged, and it is not there */
     bool stamping;     /* a drained file waits for the clock: see pull.c */

@@ -30,10 +30,11 @@
 #include "common/message.h"
 #include "common/name.h"
 
-#define LEASE_NS 10000000000ull /* a file that is still written then is none for the store */
-#define CANCEL_NS 100000000ull  /* who waits in open need not wait longer */
-#define LOOK_NS 5000000ull      /* between two tries to get a lease, to connect */
-#define START_NS 10000000000ull /* portusd has to be there by then */
+#define LEASE_NS 10000000000ull      /* a file that is still written then is none for the store */
+#define CANCEL_NS 100000000ull       /* who waits in open need not wait longer */
+#define LOOK_NS 5000000ull           /* between two tries to get a lease, to connect */
+#define START_NS 10000000000ull      /* portusd has to be there by then */
+#define START_AGAIN_NS 1000000000ull /* it may have been killed meanwhile */
 #define REFUSED_NS 60000000000ull
 
 #define RENAMES 128 /* of the places at most: files are more important */
@@ -266,8 +267,10 @@ static void connect_to(struct agent *agent)
             give_up(agent, strerror(errno));
         else if (agent->store_since != 0 && now - agent->store_since > START_NS)
             give_up(agent, "no portusd can be had for it");
-        else if (agent->store_since == 0) {
-            agent->store_since = now;
+        else if (agent->store_since == 0 || now - agent->store_started > START_AGAIN_NS) {
+            if (agent->store_since == 0)
+                agent->store_since = now;
+            agent->store_started = now;
             start(agent);
         }
         return;

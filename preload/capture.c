@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "beginning.h"
 #include "client/source.h"
 #include "file.h"
 #include "file_private.h"
@@ -151,6 +152,15 @@ static ssize_t write_plain(int fd, const struct iovec *vector, int count, size_t
     return (ssize_t)done;
 }
 
+/* What a file system would say a write of now was made at, ns since 1970. */
+static uint64_t file_clock(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 static void raise_size(struct portus_file *entry, uint64_t end)
 {
     uint64_t size = atomic_load(&entry->size);
@@ -279,6 +289,7 @@ static bool capture(struct file *file, int fd, const struct iovec *vector, int c
             break;
     }
     raise_size(entry, (uint64_t)offset + done);
+    atomic_store(&entry->written, file_clock());
     if (current)
         syscall(SYS_lseek, fd, offset + (off_t)done, SEEK_SET);
     summary_captured(done, portus_now() - began);
@@ -309,7 +320,7 @@ static bool capture(struct file *file, int fd, const struct iovec *vector, int c
  */
 static bool settled(struct file *file)
 {
-    for (unsigned tries = 0; atomic_load(&file->plain) != 0; tries++) {
+    for (unsigned tries = 0; (atomic_load(&file->plain) & FILE_PLAIN_NOW) != 0; tries++) {
         if (tries == UNDER_WAY_MS)
             return false;
         poll(NULL, 0, tries != 0);
@@ -322,6 +333,7 @@ static bool consider(struct file *file, int fd, size_t total)
 {
     char path[PATH_MAX];
     struct portus_claim claim = {.fd = fd};
+    struct beginning beginning;
     struct portus_writer *writer;
     const char *why = NULL;
     enum verdict verdict;
@@ -347,6 +359,7 @@ static bool consider(struct file *file, int fd, size_t total)
         } else {
             claim.hurried = habit_hurries(path, claim.inode);
             claim.replaces = file->emptied;
+            beginning_read(&beginning, file, fd);
             number = portus_writer_engage(writer, &claim);
             if (number < 0) {
                 verdict = policy_verdict(number);
@@ -367,6 +380,7 @@ static bool consider(struct file *file, int fd, size_t total)
                     verdict = VERDICT_UNDER_WAY;
                 }
             }
+            beginning_log(&beginning, file, verdict == VERDICT_CAPTURE);
             shim_done();
             if (verdict == VERDICT_CAPTURE)
                 return true;

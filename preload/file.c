@@ -220,6 +220,22 @@ int file_drain(struct file *file, int fd)
     return drain(file, fd, false);
 }
 
+bool file_kept(struct file *file, int fd)
+{
+    struct portus_file *entry;
+    struct guard guard;
+    bool kept;
+
+    if (shim.env.order != PORTUS_ORDER_RELAXED || shim.env.store[0] == '\0' ||
+        !enter(file, fd, &guard))
+        return false;
+    entry = file_shared(file);
+    kept = (atomic_load(&shim.writer.link.control->store) & PORTUS_WELCOME_DURABLE) != 0 &&
+           portus_writer_keep(&shim.writer, file->number) && atomic_load(&entry->error) == 0;
+    leave(file, &guard);
+    return kept;
+}
+
 int file_drain_aside(struct file *file, int fd)
 {
     return drain(file, fd, true);

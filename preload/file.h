@@ -27,7 +27,7 @@ enum file_state { FILE_FREE, FILE_CANDIDATE, FILE_ENGAGED, FILE_PLAIN };
 struct file {
     _Atomic uint32_t state;              /* enum file_state */
     _Atomic uint32_t fds;                /* descriptors of the program in fdtab */
-    _Atomic uint32_t plain;              /* writes of a candidate that are under way */
+    _Atomic uint32_t plain;              /* writes of a candidate: see FILE_PLAIN_NOW */
     struct portus_lock lock;             /* of all below; held while a write is captured */
     unsigned number;                     /* engaged: in the control segment */
     uint64_t device, inode;              /* engaged */
@@ -84,6 +84,9 @@ bool file_write(struct file *file, int fd, const struct iovec *vector, int count
 /* libc's word on whether this process has one thread (glibc 2.32), or a constant 0. */
 extern const char *file_single_threaded;
 
+/* The lower half of file.plain: writes that are under way. The upper: that have begun. */
+#define FILE_PLAIN_NOW 0xffffu
+
 static inline void file_count_plain(struct file *file, uint32_t by)
 {
     /* Alone it need not be atomic, which costs a log's small write more than all else. */
@@ -101,7 +104,7 @@ static inline void file_count_plain(struct file *file, uint32_t by)
  */
 static inline bool file_begin_plain(struct file *file)
 {
-    file_count_plain(file, 1);
+    file_count_plain(file, FILE_PLAIN_NOW + 2);
     if (atomic_load(&file->state) == FILE_CANDIDATE)
         return true;
     file_count_plain(file, UINT32_MAX);
@@ -124,7 +127,9 @@ void file_ahead_end(void);
 
 /* Waits until what was captured of the file is in it. 0, or an errno to fail with. */
 int file_drain(struct file *file, int fd);
-/* The same, where the file may be changed then, bytes that were captured too. */
+/* Whether what was captured of the file is durable, in a store, without being in it; waits. */
+bool file_kept(struct file *file, int fd);
+/* As file_drain, where the file may be changed then, bytes that were captured too. */
 int file_drain_aside(struct file *file, int fd);
 
 /*

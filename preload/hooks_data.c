@@ -524,6 +524,8 @@ static int synced(int (*real)(int), int fd)
 
     if (file != NULL)
         file->synced = true;
+    if (file != NULL && atomic_load(&file->state) == FILE_ENGAGED && file_kept(file, fd))
+        return 0;
     AFTER(drain, fd);
     if (file != NULL && (error = file_error(file, false)) != 0) {
         errno = error;

@@ -344,7 +344,7 @@ int policy_open(int at, const char *path, int flags)
     int saved = errno, error = 0;
 
     if (!(flags & (O_CREAT | O_TRUNC)) || path == NULL || !shim_on() || !shim_own() ||
-        shim.env.order == PORTUS_ORDER_RELAXED)
+        shim_unordered())
         return 0;
     if (shim_control() == NULL)
         return -shim_barrier(); /* looks for others of this job */

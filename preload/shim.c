@@ -372,25 +372,25 @@ static int untold(void)
 
 int shim_barrier(void)
 {
+    int (*wait)(const struct portus_link *, struct portus_writer *, uint64_t *) =
+        shim.env.order == PORTUS_ORDER_RELAXED ? portus_barrier_kept : portus_barrier;
     uint64_t waited = 0;
     struct guard guard;
     int error = 0, saved = errno;
 
-    if (!shim_on() || !shim_own() || shim.env.order == PORTUS_ORDER_RELAXED ||
-        shim.env.mode == PORTUS_REPORT)
+    if (!shim_on() || !shim_own() || shim_unordered() || shim.env.mode == PORTUS_REPORT)
         return 0;
     guard = shim_guard();
     if (shim_use()) {
         /* Taken over: all of ours is in its files, or an error says that it is not. */
-        error = portus_writer_check(&shim.writer)
-                    ? portus_writer_error(&shim.writer)
-                    : portus_barrier(&shim.writer.link, &shim.writer, &waited);
+        error = portus_writer_check(&shim.writer) ? portus_writer_error(&shim.writer)
+                                                  : wait(&shim.writer.link, &shim.writer, &waited);
         shim_done();
     } else {
         error = untold();
         portus_lock(&shim.lock);
         if (error == 0 && !atomic_load(&shim.connected) && look())
-            error = portus_barrier(&shim.look, NULL, &waited);
+            error = wait(&shim.look, NULL, &waited);
         portus_unlock(&shim.lock);
     }
     shim_unguard(&guard);

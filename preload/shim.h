@@ -84,6 +84,12 @@ static inline bool shim_live(void)
     return __builtin_expect(control != NULL && atomic_load(&control->live) != 0, 0);
 }
 
+/* Whether publishing calls wait for nothing. */
+static inline bool shim_unordered(void)
+{
+    return shim.env.order == PORTUS_ORDER_RELAXED && shim.env.store[0] == '\0';
+}
+
 /* Waits for all that was captured by this job: before a publishing call. 0 or -errno. */
 int shim_barrier(void);
 

@@ -36,6 +36,8 @@
  *   STORE_DRAFT + the file, O_PATH ->
  *   STORE_PULL       ->
  *                    <-            STORE_PULLED, when it has all that it was told of
+ *   STORE_SEAL       ->                                 (if somebody waits for the commit)
+ *                    <-            STORE_DONE
  *   STORE_FILE (PORTUS_STORE_PULLED) + the file ->      as above; only the rest is read from it
  *
  * An agent refuses what is a store's, and a store what is an agent's.
@@ -63,10 +65,11 @@ enum portus_op {
     PORTUS_OP_STORE_RENAMED = 69, /* as PORTUS_OP_RENAMED; has no answer */
     PORTUS_OP_STORE_CANCEL = 70,  /* a file of before: let go of it; answered for that file */
     PORTUS_OP_STORE_RING = 71,    /* a session's ring; without one: it is of no use any more */
-    PORTUS_OP_STORE_DRAFT = 72,   /* a file whose records are to be pulled */
+    PORTUS_OP_STORE_DRAFT = 72,   /* a file whose records are to be pulled; without one: are not */
     PORTUS_OP_STORE_PULL = 73,    /* records that are ready */
     PORTUS_OP_STORE_PULLED = 74,
     PORTUS_OP_STORE_DROP = 75, /* a draft is of no use any more */
+    PORTUS_OP_STORE_SEAL = 76, /* commit a draft; -EAGAIN: it does not hold all of the file */
 };
 
 enum portus_role {
@@ -82,7 +85,7 @@ struct portus_message {
     uint32_t length; /* sizeof(struct portus_message) */
     uint32_t value;  /* HELLO: role. WELCOME: session number, or ~0 for a looker. ENGAGE: file.
                         STORE_*: a number of the asker's, which is in the answer.
-                        STORE_DRAFT: that of the STORE_FILE to come. STORE_RING, _PULL,
+                        STORE_DRAFT, _SEAL: that of the STORE_FILE to come. STORE_RING, _PULL,
                         _PULLED: the ring's */
     uint64_t size;   /* HELLO: the largest ring wanted, bytes; 0: the agent's choice; to a
                         store: a number for the job.
@@ -91,20 +94,27 @@ struct portus_message {
                         STORE_FILE: inode of its directory. STORE_DONE: number of the commit,
                         or bytes free. STORE_PIN, _REMOVE: a commit. STORE_ROOM: bytes.
                         STORE_RING, _DRAFT: sequence of the first record that counts.
-                        STORE_PULL, _PULLED: sequence after the last one */
+                        STORE_PULL, _PULLED: sequence after the last one. STORE_SEAL: the
+                        file's size */
     uint32_t flags;  /* WELCOME: PORTUS_WELCOME_*. STORE_*: PORTUS_STORE_*.
                         STORE_DRAFT: ring << 16 | the file's number in the records */
     int32_t error;   /* WELCOME, STORE_DONE: 0, or a negative errno: refused */
+    int64_t time;    /* STORE_SEAL: the file's mtime, ns since 1970 */
 };
 
 /* The first client of this agent: it says the line "what is on". */
 #define PORTUS_WELCOME_FIRST 1u
 
+/* Of a store: it can commit, and what it has committed outlives a power cut. */
+#define PORTUS_WELCOME_STORE 2u
+#define PORTUS_WELCOME_DURABLE 4u
+
 /* No other file of this directory and job is being written: with it a set is whole. */
 #define PORTUS_STORE_LAST 1u
 #define PORTUS_STORE_UNPIN 2u
 #define PORTUS_STORE_PULLED 4u /* what was pulled of it is what stands in it */
+#define PORTUS_STORE_KEPT 8u   /* so it was committed already */
 
-_Static_assert(sizeof(struct portus_message) == 32, "portus_message");
+_Static_assert(sizeof(struct portus_message) == 40, "portus_message");
 
 #endif

@@ -86,7 +86,7 @@ enum portus_file_state {
     PORTUS_FILE_DONE = 4,    /* an ordinary file again; the client frees the place */
 };
 
-#define PORTUS_FILE_PATH 176
+#define PORTUS_FILE_PATH 168
 
 /* Directories of a file that are known: a pointer file is written so far above its shards. */
 #define PORTUS_ANCESTORS 4
@@ -113,8 +113,10 @@ struct portus_file {
     _Atomic uint32_t quiet;    /* the program does not write it: surplus blocks may be trimmed */
     _Atomic uint32_t hurried;  /* will be waited for until it is on the disk: begin at once */
     _Atomic uint32_t replaces; /* it was emptied when it was opened: as above, once it is whole */
-    _Atomic uint32_t aside; /* it may have been changed other than by the log: a store reads it */
-    uint32_t reserved[3];
+    _Atomic uint32_t aside;   /* it may have been changed other than by the log: a store reads it */
+    _Atomic uint32_t sealing; /* its program waits until it is committed */
+    _Atomic uint64_t written; /* when the program wrote it last, ns since 1970; 0: not known */
+    _Atomic uint64_t kept;    /* the store has committed its records below; the agent's */
     char path[PORTUS_FILE_PATH]; /* for people; the end of a longer path; NUL-terminated */
 };
 
@@ -141,7 +143,7 @@ struct portus_control {
     _Atomic uint64_t drained_bytes;
     uint64_t started_ns;     /* CLOCK_MONOTONIC */
     _Atomic uint32_t errors; /* counts the texts below that were written */
-    uint32_t pad;
+    _Atomic uint32_t store;  /* PORTUS_WELCOME_*: what it is, while it is there; 0: none */
     char last_error[PORTUS_ERROR_TEXT]; /* for people */
     struct portus_session session[PORTUS_SESSIONS];
     struct portus_file file[PORTUS_FILES];

@@ -93,6 +93,22 @@ unsigned agent_files_count(const struct agent *agent, unsigned session)
     return count;
 }
 
+/*
+ * A file that its program has closed was changed when the program wrote it, not when the
+ * drain did. Where this is not allowed (another user's file) it keeps the later time.
+ */
+static void date(const struct agent *agent, unsigned number, int fd)
+{
+    const struct portus_file *file = &agent->control->file[number];
+    uint64_t written = atomic_load(&file->written);
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
+                                {(time_t)(written / 1000000000), (long)(written % 1000000000)}};
+
+    if (written != 0 && atomic_load(&file->closed) != 0 && atomic_load(&file->aside) == 0 &&
+        agent->state->leased[number] && fcntl(fd, F_GETLEASE) != F_UNLCK)
+        futimens(fd, times);
+}
+
 /* Whether it is one; else it is asked again in a moment. */
 static bool finish(struct agent *agent, unsigned number)
 {
@@ -110,6 +126,7 @@ static bool finish(struct agent *agent, unsigned number)
                         PORTUS_FILE_PATH - 1, file->path, strerror(errno));
         atomic_store(&file->state, PORTUS_FILE_TRIMMED);
     }
+    date(agent, number, fd);
     if (!agent_pull_stamp(agent, number, fd, &known)) {
         agent->stamping = true;
         return false;

@@ -15,6 +15,7 @@
  * Nothing depends on it: a draft that is lost is a file that is copied whole. So a client
  * that finds no room because of a claim gets it at once.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,6 +27,10 @@
 #include "common/log.h"
 #include "common/message.h"
 
+/* In place of a draft: it was committed, up to what `sealed` says. */
+#define KEPT UINT32_MAX
+
+#define SEAL_NS 1000000000ull
 #define SILENT_NS 10000000000ull
 #define AHEAD_NS 100000000ll /* a clock that is further behind a file's time was set back */
 
@@ -49,7 +54,8 @@ static void claim(struct agent *agent, unsigned session, uint64_t from)
 void agent_pull_drop(struct agent *agent, uint32_t id)
 {
     /* One that does not get this keeps the draft's room: it is better started anew. */
-    if (agent->state->store_ready && !say(agent, PORTUS_OP_STORE_DROP, id, 0, 0, NULL))
+    if (id != KEPT && agent->state->store_ready &&
+        !say(agent, PORTUS_OP_STORE_DROP, id, 0, 0, NULL))
         agent_store_silent(agent);
 }
 
@@ -79,32 +85,50 @@ static bool offer(struct agent *agent, unsigned session)
     return pull->ring != 0;
 }
 
+/* The store's draft of a file that has engaged: its number, or 0. */
+static uint32_t draft(struct agent *agent, unsigned number, uint32_t ring, uint64_t from)
+{
+    uint32_t id = ++agent->state->keep_ids;
+    char path[32];
+    bool said;
+    int name;
+
+    if (id == KEPT)
+        id = agent->state->keep_ids = 1;
+    if (!agent->state->leased[number])
+        return 0;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", agent->state->file[number]);
+    name = open(path, O_PATH | O_CLOEXEC);
+    if (name < 0)
+        return 0;
+    said = say(agent, PORTUS_OP_STORE_DRAFT, id, from, ring << 16 | number, &name);
+    close(name);
+    return said ? id : 0;
+}
+
 void agent_pull_begin(struct agent *agent, unsigned number)
 {
     struct agent_state *state = agent->state;
     unsigned session = state->owner[number] - 1;
-    char path[32];
-    uint32_t id;
-    int name;
+    struct agent_pull *pull = &state->pull[session];
+    uint64_t from = state->session[session].tail;
 
     state->draft[number] = 0;
-    if (!agent_store_configured(agent) || !state->leased[number])
+    state->sealed[number] = UINT64_MAX;
+    state->seal_since[number] = 0;
+    if (!agent_store_configured(agent))
         return;
     if (!state->store_ready) {
         agent->store_wanted = true; /* for the next one */
         return;
     }
-    if (state->pull[session].ring == 0 && !offer(agent, session))
+    if (pull->ring == 0 && !offer(agent, session))
         return;
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", state->file[number]);
-    name = open(path, O_PATH | O_CLOEXEC);
-    if (name < 0)
-        return;
-    id = ++state->keep_ids;
-    if (say(agent, PORTUS_OP_STORE_DRAFT, id, state->session[session].tail,
-            state->pull[session].ring << 16 | number, &name))
-        state->draft[number] = id;
-    close(name);
+    state->draft[number] = draft(agent, number, pull->ring, from);
+    /* Or the store would take its records for those of the file that had this number before. */
+    if (state->draft[number] == 0 &&
+        !say(agent, PORTUS_OP_STORE_DRAFT, 0, from, pull->ring << 16 | number, NULL))
+        agent_pull_revoke(agent, session);
 }
 
 void agent_pull_revoke(struct agent *agent, unsigned session)
@@ -117,7 +141,7 @@ void agent_pull_revoke(struct agent *agent, unsigned session)
         return;
     for (unsigned i = 0; i < PORTUS_FILES; i++) {
         uint64_t last = atomic_load(&agent->control->file[i].last);
-        if (state->draft[i] == 0 || state->owner[i] != session + 1 ||
+        if (state->draft[i] == 0 || state->draft[i] == KEPT || state->owner[i] != session + 1 ||
             ((last & PORTUS_STOPPED) && last >> 1 <= pulled))
             continue;
         agent_pull_drop(agent, state->draft[i]);
@@ -159,7 +183,7 @@ void agent_pull_forget(struct agent *agent)
     for (unsigned i = 0; i < AGENT_KEEPS; i++) {
         struct agent_keep *keep = &state->keep[i];
         bool drafted = keep->drafted;
-        keep->drafted = false;
+        keep->drafted = keep->kept = false;
         if (drafted && keep->state != 0)
             agent_pull_drop(agent, keep->id);
     }
@@ -195,6 +219,16 @@ void agent_pull_heard(struct agent *agent, uint32_t ring, uint64_t upto)
     }
 }
 
+/* Whether a record's file has come, so that the store knows of it; or is gone again. */
+static bool known(const struct agent *agent, unsigned session, uint64_t sequence,
+                  const struct portus_record *record)
+{
+    return sequence < agent->state->session[session].tail || record->length == 0 ||
+           record->file >= PORTUS_FILES ||
+           (agent->state->file[record->file] != 0 &&
+            agent->state->owner[record->file] == session + 1);
+}
+
 /* How far the records from sequence on are filled. */
 static uint64_t filled(const struct agent *agent, unsigned session, uint64_t sequence)
 {
@@ -203,10 +237,61 @@ static uint64_t filled(const struct agent *agent, unsigned session, uint64_t seq
 
     if (end - sequence > PORTUS_RECORDS)
         return sequence;
-    while (sequence < end && atomic_load_explicit(&ring[sequence % PORTUS_RECORDS].stamp,
-                                                  memory_order_acquire) == sequence + 1)
-        sequence++;
+    for (; sequence < end; sequence++) {
+        const struct portus_record *record = &ring[sequence % PORTUS_RECORDS];
+        if (atomic_load_explicit(&record->stamp, memory_order_acquire) != sequence + 1 ||
+            !known(agent, session, sequence, record))
+            break;
+    }
     return sequence;
+}
+
+/*
+ * Files that somebody waits for to be committed, before they are drained. Not tried again
+ * for what could not be: it did not all pass the ring.
+ */
+static void seal(struct agent *agent, unsigned session)
+{
+    struct agent_state *state = agent->state;
+    uint64_t pulled = atomic_load(&agent->control->session[session].claimed);
+
+    for (unsigned i = 0; i < PORTUS_FILES; i++) {
+        struct portus_file *file = &agent->control->file[i];
+        struct portus_message message = portus_message_make(PORTUS_OP_STORE_SEAL);
+        uint64_t last = atomic_load(&file->last) >> 1;
+
+        if (state->draft[i] == 0 || state->draft[i] == KEPT || state->owner[i] != session + 1 ||
+            state->sealed[i] == last || last > pulled || atomic_load(&file->error) != 0 ||
+            atomic_load(&file->aside) != 0 ||
+            (atomic_load(&file->closed) == 0 && atomic_load(&file->sealing) == 0))
+            continue;
+        message.value = state->draft[i];
+        message.size = atomic_load(&file->size);
+        message.time = (int64_t)atomic_load(&file->written);
+        if (portus_message_send(state->store, &message, NULL, 0) != 0)
+            continue;
+        state->sealed[i] = last;
+        state->seal_since[i] = portus_now();
+    }
+}
+
+void agent_pull_sealed(struct agent *agent, uint32_t id, int error)
+{
+    struct agent_state *state = agent->state;
+
+    for (unsigned i = 0; i < PORTUS_FILES; i++) {
+        if (state->draft[i] != id || id == KEPT)
+            continue;
+        state->seal_since[i] = 0;
+        if (error == 0) {
+            state->draft[i] = KEPT;
+            atomic_store(&agent->control->file[i].kept, state->sealed[i]);
+        } else if (error != -EAGAIN) {
+            state->draft[i] = 0;
+        }
+        atomic_store(&agent->control->file[i].sealing, 0);
+        agent_progress(agent);
+    }
 }
 
 static bool turn(struct agent *agent, unsigned session)
@@ -219,6 +304,8 @@ static bool turn(struct agent *agent, unsigned session)
         agent_pull_revoke(agent, session);
         return false;
     }
+    if (agent->state->env.order == PORTUS_ORDER_RELAXED)
+        seal(agent, session);
     if (pull->asked) {
         if (portus_now() - pull->since > SILENT_NS)
             agent_store_silent(agent);
@@ -261,17 +348,26 @@ bool agent_pull_stamp(struct agent *agent, unsigned number, int fd, struct agent
     memset(keep, 0, sizeof(*keep));
     if (id == 0)
         return true;
+    /* Without its lease, or with one that a writer waits for: others may have changed it. */
     if (atomic_load(&file->closed) == 0 || atomic_load(&file->error) != 0 ||
-        atomic_load(&file->aside) != 0 || fstat(fd, &status) < 0 ||
-        clock_gettime(CLOCK_REALTIME_COARSE, &now) < 0)
+        atomic_load(&file->aside) != 0 || fcntl(fd, F_GETLEASE) == F_UNLCK ||
+        fstat(fd, &status) < 0 || clock_gettime(CLOCK_REALTIME_COARSE, &now) < 0)
         goto drop;
+    if (id != KEPT && state->seal_since[number] != 0) {
+        if (portus_now() - state->seal_since[number] < SEAL_NS)
+            return false; /* in a moment it is kept, or not */
+        goto drop;
+    }
+    if (id == KEPT && state->sealed[number] != atomic_load(&file->last) >> 1)
+        goto drop; /* it was written since */
     behind = (int64_t)(status.st_mtim.tv_sec - now.tv_sec) * 1000000000 + status.st_mtim.tv_nsec -
              now.tv_nsec;
     if (behind > AHEAD_NS)
         goto drop;
     if (behind >= 0)
         return false;
-    keep->drafted = true;
+    keep->drafted = id != KEPT;
+    keep->kept = id == KEPT;
     keep->id = id;
     keep->ring = state->pull[state->owner[number] - 1].ring;
     keep->last = atomic_load(&file->last) >> 1;

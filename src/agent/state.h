@@ -48,6 +48,7 @@ struct agent_keep {
     uint64_t since;     /* it is in this state, ns */
     uint64_t directory; /* inode */
     uint64_t device, inode;
+    bool kept;     /* it has committed it, as it was when it was drained */
     bool drafted;  /* the store has a draft of it, under the same id */
     uint32_t ring; /* that it is pulled from; 0: all is, or nothing */
     uint64_t last; /* sequence after its last record */
@@ -81,7 +82,9 @@ struct agent_state {
     bool store_ready;             /* it has been welcomed */
     uint32_t keeps, keep_ids, ring_ids;
     struct agent_pull pull[PORTUS_SESSIONS];
-    uint32_t draft[PORTUS_FILES]; /* the store's number for what it pulls of it; 0: nothing */
+    uint32_t draft[PORTUS_FILES];      /* the store's number for what it pulls of it; 0: nothing */
+    uint64_t sealed[PORTUS_FILES];     /* sequence up to which it was told to commit that */
+    uint64_t seal_since[PORTUS_FILES]; /* it has not answered, ns; 0: it has */
     struct agent_keep keep[AGENT_KEEPS];
 };
 
@@ -157,7 +160,8 @@ void agent_pull_forget(struct agent *agent);                   /* all of it */
 bool agent_pull_has(const struct agent *agent, const struct agent_keep *keep); /* its last byte */
 /* Whether a drained file may go its way now; what it was then is noted in keep, if it is pulled. */
 bool agent_pull_stamp(struct agent *agent, unsigned number, int fd, struct agent_keep *keep);
-void agent_pull_drop(struct agent *agent, uint32_t id); /* a draft is of no use */
+void agent_pull_drop(struct agent *agent, uint32_t id);              /* a draft is of no use */
+void agent_pull_sealed(struct agent *agent, uint32_t id, int error); /* it was committed, or not */
 
 /* store.c: the way of whole files into the store */
 bool agent_store_configured(const struct agent *agent);

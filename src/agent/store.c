@@ -74,6 +74,7 @@ static void disconnect(struct agent *agent)
 
     agent->state->store = 0;
     agent->state->store_ready = false;
+    atomic_store(&agent->control->store, 0);
     if (fd != 0)
         close(fd);
     agent_pull_forget(agent);
@@ -179,7 +180,7 @@ void agent_store_renamed(struct agent *agent, int fd)
     if (keep == NULL) {
         close(fd);
     } else {
-        keep->drafted = false;
+        keep->drafted = keep->kept = false;
         put(agent, keep, fd, KEEP_RENAMED);
     }
 }
@@ -314,6 +315,7 @@ static void done(struct agent *agent, const struct portus_message *message)
             log_debug("the store has not kept it: %s", strerror(-message->error));
         return;
     }
+    agent_pull_sealed(agent, message->value, message->error);
 }
 
 static void hear(struct agent *agent)
@@ -327,6 +329,8 @@ static void hear(struct agent *agent)
             close(fds[i]);
         if (message.op == PORTUS_OP_WELCOME && message.error == 0) {
             agent->state->store_ready = true;
+            atomic_store(&agent->control->store,
+                         message.flags & (PORTUS_WELCOME_STORE | PORTUS_WELCOME_DURABLE));
             agent->store_since = 0;
             agent->store_wanted = false;
         } else if (message.op == PORTUS_OP_STORE_DONE) {
@@ -425,6 +429,8 @@ static void send_file(struct agent *agent, struct agent_keep *keep)
         return;
     if (keep->drafted)
         flags |= PORTUS_STORE_PULLED;
+    if (keep->kept)
+        flags |= PORTUS_STORE_KEPT;
     if (!tell(agent, keep, PORTUS_OP_STORE_FILE, flags, true))
         return;
     keep->drafted = false; /* the store's now */
@@ -445,9 +451,11 @@ static void step(struct agent *agent, struct agent_keep *keep, uint64_t now)
             forget(agent, keep);
             return;
         }
-        if (error == 0 && keep->drafted && !unchanged(keep)) {
-            keep->drafted = false;
-            agent_pull_drop(agent, keep->id);
+        if (error == 0 && (keep->drafted || keep->kept) && !unchanged(keep)) {
+            bool drafted = keep->drafted;
+            keep->drafted = keep->kept = false;
+            if (drafted)
+                agent_pull_drop(agent, keep->id);
         }
     }
     if (!agent->state->store_ready)

@@ -96,3 +96,56 @@ int portus_barrier(const struct portus_link *link, struct portus_writer *writer,
     errno = saved;
     return error;
 }
+
+/* Whether nothing of a closed file would be lost with the ring. */
+static bool safe(const struct portus_control *control, const struct portus_file *file,
+                 uint32_t owner)
+{
+    uint32_t state = atomic_load(&file->state);
+    uint64_t last = atomic_load(&file->last) >> 1;
+
+    return atomic_load(&file->owner) != owner || state == PORTUS_FILE_FREE ||
+           state == PORTUS_FILE_DONE || atomic_load(&file->kept) >= last ||
+           atomic_load(&control->session[owner - 1].tail) >= last;
+}
+
+int portus_barrier_kept(const struct portus_link *link, struct portus_writer *writer,
+                        uint64_t *waited)
+{
+    struct portus_control *control = link->control;
+    struct portus_patience patience = {0};
+    uint64_t began = 0;
+    int saved = errno, error = 0;
+
+    for (unsigned i = 0; i < PORTUS_FILES && atomic_load(&control->live) != 0; i++) {
+        struct portus_file *file = &control->file[i];
+        uint32_t owner = atomic_load(&file->owner);
+        bool own = writer != NULL && owner == writer->link.session + 1;
+
+        if (owner == 0 || owner > PORTUS_SESSIONS || atomic_load(&file->closed) == 0)
+            continue;
+        while (!safe(control, file, owner)) {
+            uint32_t progress = atomic_load(&control->progress);
+
+            if (began == 0)
+                began = portus_now();
+            if (portus_link_dead(link) || (own && atomic_load(&writer->gone)))
+                return portus_barrier(link, writer, waited);
+            if (own) {
+                portus_writer_pause(writer, &patience);
+                continue;
+            }
+            portus_link_prod(link, &patience);
+            atomic_fetch_add(&control->progress_waiters, 1);
+            if (!safe(control, file, owner))
+                portus_futex_wait(&control->progress, progress, PAUSE_MS);
+            atomic_fetch_sub(&control->progress_waiters, 1);
+        }
+    }
+    if (began != 0)
+        *waited += portus_now() - began;
+    if (writer != NULL)
+        error = portus_writer_error(writer);
+    errno = saved;
+    return error;
+}

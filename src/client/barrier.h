@@ -15,4 +15,11 @@
  */
 int portus_barrier(const struct portus_link *link, struct portus_writer *writer, uint64_t *waited);
 
+/*
+ * The same for what the store keeps: waits until each file that was closed is committed
+ * there, or replayed.
+ */
+int portus_barrier_kept(const struct portus_link *link, struct portus_writer *writer,
+                        uint64_t *waited);
+
 #endif

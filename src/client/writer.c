@@ -200,6 +200,9 @@ int portus_writer_engage(struct portus_writer *writer, const struct portus_claim
     atomic_store(&file->closed, 0);
     atomic_store(&file->quiet, 1);
     atomic_store(&file->aside, 0);
+    atomic_store(&file->sealing, 0);
+    atomic_store(&file->written, 0);
+    atomic_store(&file->kept, 0);
     atomic_store(&file->error, 0);
     atomic_store(&file->leaseless, claim->leaseless);
     atomic_store(&file->hurried, claim->hurried);
@@ -317,6 +320,19 @@ int portus_writer_drain(struct portus_writer *writer, unsigned number)
     while (!drained(writer, file) && !atomic_load(&writer->gone))
         portus_writer_pause(writer, &patience);
     return sticky_error(file);
+}
+
+bool portus_writer_keep(struct portus_writer *writer, unsigned number)
+{
+    struct portus_file *file = file_at(writer, number);
+    struct portus_patience patience = {0};
+    uint64_t last = atomic_load(&file->last) >> 1;
+
+    atomic_store(&file->sealing, 1);
+    portus_link_wake(&writer->link);
+    while (atomic_load(&file->kept) < last && !drained(writer, file) && !atomic_load(&writer->gone))
+        portus_writer_pause(writer, &patience);
+    return !atomic_load(&writer->gone) && atomic_load(&file->kept) >= last;
 }
 
 static void stop(struct portus_writer *writer, unsigned number)

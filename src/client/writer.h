@@ -133,6 +133,12 @@ size_t portus_writer_append_ahead(struct portus_writer *writer, unsigned file,
 int portus_writer_drain(struct portus_writer *writer, unsigned file);
 
 /*
+ * Asks for the file to be committed by the store as it is now, and waits until it is, or
+ * replayed. Whether it is committed.
+ */
+bool portus_writer_keep(struct portus_writer *writer, unsigned file);
+
+/*
  * Stops the file, for good: its number must not be used any more. Does not wait; it
  * is given back by portus_writer_reap when the drain is through. 0, or the sticky error
  * that it has by now.

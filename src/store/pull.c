@@ -47,8 +47,9 @@ struct draft {
     struct draft *next;
     uint32_t peer, serial, id;
     uint32_t ring, file;
-    uint64_t from; /* its first record */
+    uint64_t from, to; /* records between are its, if they say so */
     struct pulled pulled;
+    int name; /* the file, O_PATH */
     char path[PATH_MAX + 1];
 };
 
@@ -66,6 +67,7 @@ static void drop(struct draft **at)
     draft_count--;
     pool_drop(draft->pulled.draft);
     ranges_free(&draft->pulled.ranges);
+    close(draft->name);
     free(draft);
 }
 
@@ -95,37 +97,93 @@ bool pull_take(uint32_t peer, uint32_t serial, uint32_t id, struct pulled *pulle
     *at = draft->next;
     draft_count--;
     *pulled = draft->pulled;
+    close(draft->name);
     free(draft);
     return true;
 }
 
+static int seal(struct store *store, struct draft *draft, uint64_t size, int64_t time,
+                uint64_t *number)
+{
+    struct pool_attributes attributes = {.job = store_job(store->peer[draft->peer].job)};
+    struct pool_draft *whole = draft->pulled.draft;
+    struct range gap;
+    struct stat status;
+    int error;
+
+    if (ranges_gap(&draft->pulled.ranges, 0, size, &gap))
+        return -EAGAIN;
+    if (fstat(draft->name, &status) < 0)
+        return -errno;
+    error =
+        status.st_nlink == 0 ? -ENOENT : store_path(draft->name, draft->path, sizeof(draft->path));
+    if (error != 0)
+        return error;
+    attributes.path = draft->path;
+    attributes.size = size;
+    attributes.mtime = time;
+    attributes.ctime = store_nanoseconds(&status.st_ctim);
+    attributes.mode = status.st_mode;
+    attributes.uid = status.st_uid;
+    attributes.gid = status.st_gid;
+    draft->pulled.draft = NULL; /* gone, whatever happens */
+    return pool_commit(whole, &attributes, number);
+}
+
+void pull_seal(struct store *store, uint32_t peer, const struct portus_message *message)
+{
+    struct draft **at = find(peer, store->serial[peer], message->value);
+    uint64_t number = 0;
+    int error = -ENOENT;
+
+    if (*at != NULL) {
+        error = seal(store, *at, message->size, message->time, &number);
+        if (error == 0)
+            log_debug("commit %llu: %llu bytes, before they are drained",
+                      (unsigned long long)number, (unsigned long long)message->size);
+        if (error != -EAGAIN)
+            drop(at);
+    }
+    store_answer(store, peer, store->serial[peer], message->value, error, number);
+}
+
 int pull_draft(struct store *store, uint32_t peer, const struct portus_message *message, int fd)
 {
+    uint32_t ring = message->flags >> 16, file = message->flags & 0xffff;
     struct draft *draft;
     int error;
 
-    if (draft_count >= DRAFTS)
+    /* From here on the number is another file's. */
+    for (draft = drafts; draft != NULL; draft = draft->next)
+        if (draft->peer == peer && draft->serial == store->serial[peer] && draft->ring == ring &&
+            draft->file == file && draft->to > message->size)
+            draft->to = message->size;
+    if (fd < 0 || draft_count >= DRAFTS)
         return 0; /* it is copied whole */
     draft = calloc(1, sizeof(*draft));
     if (draft == NULL)
         return 0;
-    error = store_key(fd, &draft->pulled.key);
+    draft->name = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    error = draft->name < 0 ? -errno : store_key(fd, &draft->pulled.key);
     if (error == 0)
         error = store_path(fd, draft->path, sizeof(draft->path));
     if (error == 0)
         error = pool_begin(store->pool, &draft->pulled.key, &draft->pulled.draft);
     if (error != 0) {
         log_debug("a draft cannot begin: %s", strerror(-error));
+        if (draft->name >= 0)
+            close(draft->name);
         free(draft);
         return 0;
     }
     draft->peer = peer;
     draft->serial = store->serial[peer];
     draft->id = message->value;
-    draft->ring = message->flags >> 16;
-    draft->file = message->flags & 0xffff;
+    draft->ring = ring;
+    draft->file = file;
     draft->from = message->size;
-    draft->next = drafts; /* of two with the same number the later one is found first */
+    draft->to = UINT64_MAX;
+    draft->next = drafts;
     drafts = draft;
     draft_count++;
     return 0;
@@ -252,7 +310,7 @@ static struct draft *draft_of(const struct ring *ring, uint32_t file, uint64_t s
 {
     for (struct draft *draft = drafts; draft != NULL; draft = draft->next)
         if (draft->ring == ring->id && draft->file == file && draft->from <= sequence &&
-            draft->peer == ring->peer && draft->serial == ring->serial)
+            sequence < draft->to && draft->peer == ring->peer && draft->serial == ring->serial)
             return draft;
     return NULL;
 }

@@ -17,11 +17,15 @@ struct pulled {
 };
 
 /* A peer's messages of these kinds. 0 or a negative errno: it broke the protocol. pull_ring
- * takes fd (-1: the ring is of no use any more). */
+ * takes fd (-1: the ring is of no use any more); pull_draft does not (-1: nothing is wanted of
+ * that file). */
 int pull_ring(struct store *store, uint32_t peer, const struct portus_message *message, int fd);
 int pull_draft(struct store *store, uint32_t peer, const struct portus_message *message, int fd);
 int pull_more(struct store *store, uint32_t peer, const struct portus_message *message);
 void pull_drop(uint32_t peer, uint32_t serial, uint32_t id);
+
+/* Commits a draft, if it holds all of its file; answers. */
+void pull_seal(struct store *store, uint32_t peer, const struct portus_message *message);
 
 /* All of a peer that has gone. */
 void pull_gone(uint32_t peer, uint32_t serial);

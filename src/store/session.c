@@ -112,6 +112,7 @@ static int queue(struct store *store, unsigned place, const struct portus_messag
                             .id = message->value,
                             .last = (message->flags & PORTUS_STORE_LAST) != 0,
                             .pulled = (message->flags & PORTUS_STORE_PULLED) != 0,
+                            .kept = (message->flags & PORTUS_STORE_KEPT) != 0,
                             .directory = message->size,
                             .job = peer->job};
     return 0;
@@ -129,13 +130,19 @@ static int hear_pull(struct store *store, unsigned place, const struct portus_me
             return pull_ring(store, place, message, count == 1 ? fds[0] : -1);
         break;
     case PORTUS_OP_STORE_DRAFT:
-        error = count == 1 ? pull_draft(store, place, message, fds[0]) : -EPROTO;
+        error = count <= 1 ? pull_draft(store, place, message, count == 1 ? fds[0] : -1) : -EPROTO;
         for (unsigned i = 0; i < count; i++)
             close(fds[i]);
         return error;
     case PORTUS_OP_STORE_PULL:
         if (count == 0)
             return pull_more(store, place, message);
+        break;
+    case PORTUS_OP_STORE_SEAL:
+        if (count == 0) {
+            pull_seal(store, place, message);
+            return 0;
+        }
         break;
     case PORTUS_OP_STORE_DROP:
         if (count == 0) {
@@ -155,6 +162,7 @@ static int hear(struct store *store, unsigned place)
     struct store_peer *peer = &store->peer[place];
     struct portus_message message, answer = portus_message_make(PORTUS_OP_WELCOME);
     int fds[PORTUS_MESSAGE_FDS];
+    struct pool_state state;
     unsigned count = 0;
     uint64_t number = 0;
     int error = portus_message_receive(peer->socket, &message, fds, &count, 0);
@@ -171,7 +179,7 @@ static int hear(struct store *store, unsigned place)
         close(fds[0]);
         return 0;
     }
-    if (message.op >= PORTUS_OP_STORE_RING && message.op <= PORTUS_OP_STORE_DROP && peer->welcomed)
+    if (message.op >= PORTUS_OP_STORE_RING && message.op <= PORTUS_OP_STORE_SEAL && peer->welcomed)
         return hear_pull(store, place, &message, fds, count);
     for (unsigned i = 0; i < count; i++)
         close(fds[i]);
@@ -182,6 +190,8 @@ static int hear(struct store *store, unsigned place)
             return -EPROTO;
         peer->welcomed = true;
         peer->job = message.size;
+        pool_look(store->pool, &state);
+        answer.flags = PORTUS_WELCOME_STORE | (state.durable ? PORTUS_WELCOME_DURABLE : 0);
         return portus_message_send(peer->socket, &answer, NULL, 0);
     }
     if (message.op == PORTUS_OP_STORE_CANCEL) {

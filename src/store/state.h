@@ -31,6 +31,7 @@ struct store_file {
     uint32_t id;        /* the peer's number for it */
     bool last;          /* of its directory, see PORTUS_STORE_LAST */
     bool pulled;        /* there is a draft, see PORTUS_STORE_PULLED */
+    bool kept;          /* it is committed, see PORTUS_STORE_KEPT */
     uint64_t directory; /* inode */
     uint64_t job;
 };

@@ -30,8 +30,9 @@ static struct {
     struct store_file file;
     struct pulled pulled; /* what the draft has already, and the draft */
     struct stat status;
-    uint64_t offset; /* all before it is in the draft */
-    uint64_t copied; /* bytes, from the file */
+    uint64_t offset;  /* all before it is in the draft */
+    uint64_t copied;  /* bytes, from the file */
+    uint64_t renewed; /* it was committed already: the number that it has now */
     char path[PATH_MAX + 1];
 } now;
 
@@ -50,12 +51,22 @@ static void end(struct store *store, int error, uint64_t number)
     now.busy = false;
 }
 
+/* Committed while it was drained; with it a set of files may be whole, as they stand. */
+static int renew(struct store *store, const struct pool_key *key)
+{
+    now.offset = (uint64_t)now.status.st_size;
+    if (!now.file.last || !store_whole(store, now.path))
+        return 0;
+    return pool_rename(store->pool, key, now.path, POOL_SETTLED, &now.renewed);
+}
+
 static int begin(struct store *store)
 {
     struct pool_key key;
     int error;
 
     now.offset = now.copied = 0;
+    now.renewed = 0;
     if (now.file.pulled)
         pull_take(now.file.peer, now.file.serial, now.file.id, &now.pulled);
     if (fstat(now.file.fd, &now.status) < 0)
@@ -68,6 +79,8 @@ static int begin(struct store *store)
     error = store_path(now.file.fd, now.path, sizeof(now.path));
     if (error != 0)
         return error;
+    if (now.file.kept)
+        return renew(store, &key);
     if (now.pulled.draft != NULL && memcmp(&key, &now.pulled.key, sizeof(key)) == 0)
         return 0;
     pool_drop(now.pulled.draft);
@@ -165,6 +178,10 @@ bool store_take(struct store *store)
         error = copy(store);
     if (error == 0 && now.offset < (uint64_t)now.status.st_size)
         return true;
+    if (error == 0 && now.file.kept) {
+        end(store, 0, now.renewed);
+        return true;
+    }
     if (error == 0)
         error = commit(store, &number);
     if (error == 0)

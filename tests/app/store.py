@@ -66,20 +66,6 @@ def train(*steps, **more):
     return out
 
 
-def portusd():
-    """The one that serves POOL."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as f:
-                words = f.read().split(b"\0")
-        except OSError:
-            continue
-        if words[0].endswith(b"portusd") and POOL.encode() in words:
-            found.append(int(pid))
-    return found
-
-
 def kept(path, count):
     """Waits until so many versions of path are in the pool."""
     trial.expect(agents.until(lambda: len(versions(path)) >= count, 20, 0.1),
@@ -170,7 +156,7 @@ try:
     shutil.rmtree(os.path.join(D, "snap1"))
 
     # Pinned, removed; by the portusd that is running.
-    trial.expect(portusd(), "no portusd runs")
+    trial.expect(agents.stores(POOL), "no portusd runs")
     old = versions(LAST)[0]["commit"]
     ctl("pin", LAST, "--version", str(old))
     trial.expect([v["pinned"] for v in versions(LAST)] == [True, False], "not pinned")
@@ -179,7 +165,7 @@ try:
     trial.expect(len(versions(LAST)) == 1, "not removed")
 
     # portusd is killed; the next save finds another one, with all that was there.
-    for pid in portusd():
+    for pid in agents.stores(POOL):
         os.kill(pid, signal.SIGKILL)
     before = len(versions(CK))
     train(3)
@@ -229,9 +215,9 @@ try:
     trial.expect(os.path.getsize(os.path.join(D, "big.ckpt")) == 300 << 20, "it is not saved")
     trial.expect(not versions(os.path.join(D, "big.ckpt")), "it is in the pool")
 finally:
-    for pid in portusd():
+    for pid in agents.stores(POOL):
         os.kill(pid, signal.SIGTERM)
-trial.expect(agents.until(lambda: not portusd(), 10), "portusd does not end")
+trial.expect(agents.until(lambda: not agents.stores(POOL), 10), "portusd does not end")
 trial.expect("0 damaged" in ctl("verify"), "damaged after the end")
 left = [name for _, _, names in os.walk(D) for name in names if ".portus-" in name]
 trial.expect(not left, f"of restore is left: {left}")

@@ -45,19 +45,6 @@ print("saved", flush=True)
 cases = 0
 
 
-def portusd(pool):
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as f:
-                words = f.read().split(b"\0")
-        except OSError:
-            continue
-        if words[0].endswith(b"portusd") and pool.encode() in words:
-            found.append(int(pid))
-    return found
-
-
 def ctl(*arguments, status=0):
     done = subprocess.run([CTL, *arguments], capture_output=True, text=True, check=False, timeout=60)
     trial.expect(done.returncode == status, f"portusctl {' '.join(arguments)}: {done.stdout}{done.stderr}")
@@ -110,11 +97,11 @@ def disturb_nothing(pool):
 
 
 def disturb_store(pool):
-    kill(portusd(pool), signal.SIGKILL)
+    kill(agents.stores(pool), signal.SIGKILL)
 
 
 def stop_store(pool):
-    pids = portusd(pool)
+    pids = agents.stores(pool)
     kill(pids, signal.SIGSTOP)
     time.sleep(0.3)
     kill(pids, signal.SIGCONT)

@@ -100,3 +100,17 @@ def until(condition, seconds, step=0.02):
     while not (value := condition()) and time.monotonic() < end:
         time.sleep(step)
     return value
+
+
+def stores(pool):
+    """The portusd that serve the pool."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                words = f.read().split(b"\0")
+        except OSError:
+            continue
+        if words[0].endswith(b"portusd") and os.fsencode(pool) in words:
+            found.append(int(pid))
+    return found

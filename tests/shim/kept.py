@@ -8,16 +8,17 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
 
-from lib import kinds, program, trial
+from lib import agents, kinds, program, trial
 
 CTL = os.path.join(program.BUILD, "portusctl")
 POOL = os.path.join(trial.TOP, "pool")
 LOG = os.path.join(trial.TOP, "log")
-SECONDS = 100
+SECONDS = 60
 total = {"versions": 0, "bytes": 0, "read": 0}
 
 
@@ -84,6 +85,8 @@ for test in kinds.find(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
     if int(test.tags.get("mem", 0)) > 0 or time.monotonic() - begin > SECONDS:
         continue
     one(test)
+for pid in agents.stores(POOL):
+    os.kill(pid, signal.SIGTERM)
 with open(LOG, encoding="utf-8", errors="replace") as f:
     for line in f:
         said = re.search(r"commit \d+: (\d+) bytes, (\d+) of them from the file", line)

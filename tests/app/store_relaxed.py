@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# PORTUS_ORDER=relaxed with a store, over a slow disk (an agent each of whose writes takes a while): a rename
+# waits until the store has committed what was saved, not until it is in its file. Then all is killed.
+# Right: the rename comes before the drain ends; what stands is short; portusctl restore makes it whole, byte
+# for byte. A file of which the log does not hold all is waited for until it is drained.
+# run: script timeout=180
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from lib import agents, program, trial
+
+CTL = os.path.join(program.BUILD, "portusctl")
+SLOW = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sys/uio.h>
+#include <unistd.h>
+ssize_t pwritev64v2(int fd, const struct iovec *vector, int count, long offset, int flags)
+{
+    static ssize_t (*real)(int, const struct iovec *, int, long, int);
+    if (!real) real = dlsym(RTLD_NEXT, "pwritev64v2");
+    usleep(300000);
+    return real(fd, vector, count, offset, flags);
+}
+ssize_t pwritev2(int fd, const struct iovec *vector, int count, long offset, int flags)
+{
+    return pwritev64v2(fd, vector, count, offset, flags);
+}
+"""
+SAVE = """
+import os, sys, time
+block = os.urandom(1 << 20)
+def save(name, stdio=False):
+    with open(name, "wb") as f:
+        f.write(b"a header, written before it is captured")
+        f.flush()
+        for i in range(8):
+            f.write(block[i:] + block[:i])
+        if stdio: os.ftruncate(f.fileno(), (8 << 20) + 100)
+for i in range(2):
+    save("warm"); time.sleep(3)
+with open("expected", "wb") as f:
+    f.write(b"a header, written before it is captured")
+    for i in range(8): f.write(block[i:] + block[:i])
+save("tmp", sys.argv[1] == "cut")
+begin = time.monotonic()
+os.rename("tmp", "final")
+print(time.monotonic() - begin, flush=True)
+time.sleep(60)
+"""
+
+
+def contents(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def one(how):
+    directory = trial.fresh()
+    pool, job = os.path.join(directory, "pool"), f"{trial.JOB}-{how}"
+    done = subprocess.run([CTL, "pool", "create", pool, "1G"], capture_output=True, text=True, check=False)
+    trial.expect(done.returncode == 0, done.stderr)
+    env = program.environment(job, "default", PORTUS_STORE=pool, PORTUS_ORDER="relaxed", PORTUS_SAMPLE="0",
+                              PORTUS_AGENT=AGENT, PORTUS_MATCH="*", PORTUS_EXCLUDE="*expected", PORTUS_LOG=f"debug:{directory}/log")
+    process = program.start([sys.executable, "-c", SAVE, how], directory, env)
+    line = process.stdout.readline()
+    time.sleep(1)  # by then the store knows the new name
+    for pid in [process.pid, *agents.pids(job), *agents.stores(pool)]:
+        os.kill(pid, signal.SIGKILL)
+    out = program.finish(process, 30)
+    trial.expect(line, f"{how}: it ended before", out)
+    final, expected = os.path.join(directory, "final"), contents(os.path.join(directory, "expected"))
+    stands = contents(final)
+    print(f"{how}: the rename took {float(line):.3f} s, {len(stands)} of {len(expected)} bytes stand")
+    if how == "cut":
+        trial.expect(stands == expected + bytes(len(stands) - len(expected)), "cut: not drained before the rename")
+        return
+    trial.expect(len(stands) < len(expected) and expected.startswith(stands), "the rename waited for the drain", out)
+    done = subprocess.run([CTL, "restore", "--store", pool, final], capture_output=True, text=True, check=False)
+    trial.expect(done.returncode == 0 and contents(final) == expected, f"restore: {done.stdout}{done.stderr}")
+
+
+library = os.path.join(trial.TOP, "slow.so")
+subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library, "-ldl"], input=SLOW, text=True, check=True)
+AGENT = os.path.join(trial.TOP, "agent")
+with open(AGENT, "w", encoding="ascii") as f:
+    f.write(f'#!/bin/sh\nLD_PRELOAD={library} exec {program.BUILD}/portus-agent "$@"\n')
+os.chmod(AGENT, 0o755)
+one("whole")
+one("cut")

@@ -37,7 +37,7 @@ FORMAT   := $(call objects,src/format)
 AGENT    := $(call objects,src/agent)
 STORE    := $(call objects,src/store)
 CTL      := $(call objects,src/ctl)
-POOL     := $(patsubst %,$(B)/src/store/%.o,body catalogue change draft guard keep map medium pool ranges read recover room space)
+POOL     := $(patsubst %,$(B)/src/store/%.o,body catalogue change draft guard index keep map medium pool ranges read recover room space)
 SHIM     := $(call objects,preload)
 
 UNIT     := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/*_test.c))
@@ -118,6 +118,10 @@ $(B)/tests/fuzz/%: tests/fuzz/%.c
 $(B)/tests/faults/%: tests/faults/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -Wno-unused-parameter -MMD -MP -o $@ $<
+
+$(B)/tests/bench/pool: tests/bench/pool.c $(POOL) $(COMMON)
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -lpmem2
 
 $(B)/tests/bench/%: tests/bench/%.c $(COMMON)
 	@mkdir -p $(@D)

@@ -249,6 +249,11 @@ uint64_t body_hash_key(const struct pool_key *key, const uint64_t seed[2])
     return also(seed, hash, key->handle, key->handle_bytes);
 }
 
+uint32_t body_hash_folder(const char *path, const uint64_t seed[2])
+{
+    return (uint32_t)also(seed, 0, path, strrchr(path, '/') - path);
+}
+
 struct body_hashes body_hash(const struct body *body, const uint64_t seed[2])
 {
     const struct portus_pool_body *head = body->head;
@@ -257,9 +262,10 @@ struct body_hashes body_hash(const struct body *body, const uint64_t seed[2])
     uint64_t hash = also(seed, head->handle_type, head->file_system, sizeof(head->file_system));
 
     hashes.key = also(seed, hash, body->handle, head->handle_bytes);
-    hash = also(seed, 0, head->file_system, sizeof(head->file_system));
-    hash = also(seed, hash, body->job, head->job_bytes);
-    hashes.directory = also(seed, hash, body->path, name);
+    hash = also(seed, 0, body->path, name);
+    hashes.directory = (uint32_t)hash;
+    hash = also(seed, hash, head->file_system, sizeof(head->file_system));
+    hashes.directory |= also(seed, hash, body->job, head->job_bytes) << 32;
     hashes.path = also(seed, hashes.directory, body->path + name, head->path_bytes - name);
     return hashes;
 }

@@ -61,11 +61,13 @@ bool body_same_key(const struct body *one, const struct body *other);
 bool body_same_place(const struct body *one, const struct body *other); /* file system, job, path */
 bool body_same_extents(const struct body *one, const struct body *other);
 
-/* Hashes of the key, of file system, job and path, and of the same without the last name. */
+/* Hashes of the key, of file system, job and path, and of the same without the last name; the
+ * lower half of which is that of the path without the last name alone: its folder. */
 struct body_hashes {
     uint64_t key, path, directory;
 };
 struct body_hashes body_hash(const struct body *body, const uint64_t seed[2]);
+uint32_t body_hash_folder(const char *path, const uint64_t seed[2]);
 uint64_t body_hash_key(const struct pool_key *key, const uint64_t seed[2]);
 
 void body_free(struct body *body);

@@ -9,29 +9,21 @@
 
 #include "portus/proto.h"
 
-static int is_number(const struct pool_version *version, void *argument)
-{
-    struct pool_version *wanted = argument;
-
-    if (version->number != wanted->number)
-        return 0;
-    *wanted = *version;
-    return 1;
-}
-
 int pool_change(struct pool *pool, unsigned op, uint64_t number, unsigned flags, unsigned keep,
                 uint64_t *answer)
 {
-    struct pool_version version = {.number = number};
+    struct pool_version version;
     int64_t room;
+    int error;
 
     if (op == PORTUS_OP_STORE_ROOM) {
         room = pool_make_room(pool, number, keep);
         *answer = room > 0 ? (uint64_t)room : 0;
         return room < 0 ? (int)room : 0;
     }
-    if (pool_each(pool, is_number, &version) != 1)
-        return -ENOENT;
+    error = pool_numbered(pool, number, &version);
+    if (error != 0)
+        return error;
     *answer = number;
     if (op == PORTUS_OP_STORE_REMOVE)
         return pool_remove(pool, &version);

@@ -320,10 +320,13 @@ int pool_publish(struct pool *pool, struct body *body, uint64_t takes, bool pinn
     struct portus_pool_slot line = {0};
     struct portus_pool_marks marks = {0};
     struct entry entry = {0};
+    struct entry *added;
     uint64_t slot, first, units = body_units(body->head->bytes);
     int error = pool_room(pool);
 
     *committed = false;
+    if (error == 0)
+        error = index_room(pool);
     if (error != 0)
         return error;
     if (pool->newest + 1 >= 1ull << PORTUS_POOL_NUMBER_BITS) {
@@ -373,7 +376,9 @@ int pool_publish(struct pool *pool, struct body *body, uint64_t takes, bool pinn
     entry.slot = slot;
     entry.pinned = pinned;
     entry.settled = body->head->flags & PORTUS_POOL_SETTLED;
-    pool_append(pool, &entry);
+    added = pool_append(pool, &entry);
+    index_add(pool, added);
+    room_added(pool, added);
     return 0;
 }
 

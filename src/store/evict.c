@@ -4,7 +4,8 @@
  *
  * First go the versions that newer ones have superseded (pool_make_room). Programs that
  * keep the last few checkpoints give each another name, so nothing supersedes them: then
- * go the oldest whose file is not there any more, then the oldest of all, as they stand in
+ * go the oldest whose file is not there any more (of so many as can be looked at in a moment,
+ * others the next time), then the oldest of all, as they stand in
  * their own files: of another directory all versions, for a set with holes is none. Never one
  * that is pinned, nor of the file's own directory one of the last set that was whole, nor
  * what has come since.
@@ -18,10 +19,13 @@
 #include "store/state.h"
 
 #define OVERHEAD 65536
+#define LOOKS 4096 /* files */
 
 struct search {
     const char *path, *job; /* of the file that wants room */
     bool gone;              /* only versions whose file is not there any more */
+    unsigned looks;         /* that are left, to see which are */
+    uint64_t looked;        /* version that was looked at last */
     uint64_t settled;       /* the last commit with which the file's directory was whole */
     uint64_t before;        /* and the last but one */
     struct pool_version found;
@@ -44,15 +48,19 @@ static bool beside(const char *path, const char *job, const struct pool_version 
            strcmp(job, version->attributes.job) == 0;
 }
 
+/* Newest first. */
 static int note_settled(const struct pool_version *version, void *argument)
 {
     struct search *search = argument;
 
-    if (version->attributes.settled && beside(search->path, search->job, version)) {
-        search->before = search->settled;
+    if (!beside(search->path, search->job, version))
+        return 0;
+    if (search->settled == 0) {
         search->settled = version->number;
+        return 0;
     }
-    return 0;
+    search->before = version->number;
+    return 1;
 }
 
 static int find(const struct pool_version *version, void *argument)
@@ -63,10 +71,15 @@ static int find(const struct pool_version *version, void *argument)
     if (version->pinned ||
         (version->number > search->before && beside(search->path, search->job, version)))
         return 0;
-    /* What cannot be seen now is not gone. */
-    if (search->gone &&
-        (lstat(version->attributes.path, &status) == 0 || (errno != ENOENT && errno != ENOTDIR)))
-        return 0;
+    if (search->gone) {
+        if (search->looks == 0)
+            return -EAGAIN;
+        search->looks--;
+        search->looked = version->number;
+        /* What cannot be seen now is not gone. */
+        if (lstat(version->attributes.path, &status) == 0 || (errno != ENOENT && errno != ENOTDIR))
+            return 0;
+    }
     search->found = *version;
     snprintf(search->found_path, sizeof(search->found_path), "%s", version->attributes.path);
     snprintf(search->found_job, sizeof(search->found_job), "%s", version->attributes.job);
@@ -89,7 +102,8 @@ static int remove_found(struct store *store, struct search *search)
     bool own = beside(search->path, search->job, &search->found);
     int error = pool_remove(store->pool, &search->found);
 
-    while (error == 0 && !own && !search->gone && pool_each(store->pool, find_beside, search) == 1)
+    while (error == 0 && !own && !search->gone &&
+           pool_each_in(store->pool, search->found_path, POOL_ALL, find_beside, search) == 1)
         error = pool_remove(store->pool, &search->found);
     return error;
 }
@@ -102,11 +116,26 @@ static bool has_room(const struct store *store, uint64_t bytes)
     return state.free >= bytes && state.slots_free >= 2;
 }
 
+/* From where the last one went on, and once around. */
+static bool find_gone(struct store *store, struct search *search)
+{
+    for (int round = 0; round < 2; round++) {
+        int result = pool_each_after(store->pool, search->looked, find, search);
+
+        if (result != 0)
+            return result == 1;
+        search->looked = 0;
+    }
+    return false;
+}
+
 int store_room(struct store *store, const char *path, const char *job, uint64_t bytes)
 {
     static struct search search;
+    static uint64_t looked;
     struct pool_state state;
     int64_t room;
+    int error = 0;
 
     bytes += bytes / 1024 + OVERHEAD; /* the list of its extents */
     if (has_room(store, bytes))
@@ -120,14 +149,17 @@ int store_room(struct store *store, const char *path, const char *job, uint64_t 
     room = pool_make_room(store->pool, bytes, store->keep);
     if (room < 0)
         return (int)room;
-    pool_each(store->pool, note_settled, &search);
-    for (int pass = 0; pass < 2; pass++) {
-        search.gone = pass == 0;
-        while (!has_room(store, bytes) && pool_each(store->pool, find, &search) == 1) {
-            int error = remove_found(store, &search);
-            if (error != 0)
-                return error;
-        }
-    }
+    pool_each_in(store->pool, path, POOL_WITH_SETTLED, note_settled, &search);
+    search.gone = true;
+    search.looks = LOOKS;
+    search.looked = state.slots - state.slots_free > LOOKS ? looked : 0;
+    while (error == 0 && !has_room(store, bytes) && find_gone(store, &search))
+        error = remove_found(store, &search);
+    looked = search.looked;
+    search.gone = false;
+    while (error == 0 && !has_room(store, bytes) && pool_each(store->pool, find, &search) == 1)
+        error = remove_found(store, &search);
+    if (error != 0)
+        return error;
     return has_room(store, bytes) ? 0 : -ENOSPC;
 }

@@ -33,12 +33,6 @@ struct objects {
     size_t count;
 };
 
-struct search {
-    int fd;
-    struct object object;
-    bool found, same; /* its newest version; that has this path, or one that stands, too */
-};
-
 /* A file with several links has not moved from where it still is. */
 static bool is_at(int fd, const char *path)
 {
@@ -48,39 +42,26 @@ static bool is_at(int fd, const char *path)
            status.st_ino == there.st_ino;
 }
 
-static int find(const struct pool_version *version, void *argument)
-{
-    struct search *search = argument;
-
-    if (memcmp(&version->key, &search->object.key, sizeof(version->key)) == 0) {
-        search->found = true;
-        search->same = strcmp(version->attributes.path, search->object.path) == 0 ||
-                       is_at(search->fd, version->attributes.path);
-        search->object.number = version->number;
-        search->object.settled = version->attributes.settled;
-    }
-    return 0;
-}
-
 /* Adds the file behind fd if the pool knows it by another path. */
 static void note(const struct store *store, struct objects *list, int fd)
 {
     static char path[PATH_MAX + 1];
-    struct search search = {.fd = fd, .object.path = path};
-    struct object *more;
+    struct object object = {0}, *more;
+    struct pool_version version;
 
-    if (store_key(fd, &search.object.key) != 0 || store_path(fd, path, sizeof(path)) != 0)
-        return;
-    pool_each(store->pool, find, &search);
-    if (!search.found || search.same)
+    if (store_key(fd, &object.key) != 0 || store_path(fd, path, sizeof(path)) != 0 ||
+        pool_newest(store->pool, &object.key, &version) != 0 ||
+        strcmp(version.attributes.path, path) == 0 || is_at(fd, version.attributes.path))
         return;
     more = realloc(list->object, (list->count + 1) * sizeof(*more));
     if (more == NULL)
         return;
     list->object = more;
-    search.object.path = strdup(path);
-    if (search.object.path != NULL)
-        list->object[list->count++] = search.object;
+    object.path = strdup(path);
+    object.number = version.number;
+    object.settled = version.attributes.settled;
+    if (object.path != NULL)
+        list->object[list->count++] = object;
 }
 
 /* Files that have moved together are a whole set where they were one. */

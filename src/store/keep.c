@@ -35,6 +35,8 @@ static void compact(struct pool *pool)
             pool->entries[kept++] = pool->entries[i];
     pool->count = kept;
     pool->dead = 0;
+    index_build(pool);
+    room_moved(pool);
 }
 
 static void give_units(struct pool *pool, uint64_t place, uint64_t bytes)
@@ -112,37 +114,19 @@ int pool_pin(struct pool *pool, const struct pool_version *version, bool pinned)
     error = slot_mark(pool->map, &pool->super, entry->slot, &marks);
     if (error == 0)
         entry->pinned = pinned;
+    if (error == 0 && !pinned)
+        room_unpinned(pool, entry);
     return error;
 }
 
 /* ---- rename ---- */
 
-static struct entry *newest_of(struct pool *pool, const struct pool_key *key, struct body *body,
-                               int *error)
+/* Whether nothing was committed in the directory after a number. */
+static bool is_last(const struct pool *pool, uint64_t number, uint64_t directory)
 {
-    uint64_t hash = body_hash_key(key, pool->seed);
-
-    *error = -ENOENT;
-    for (size_t i = pool->count; i-- > 0;) {
-        struct entry *entry = &pool->entries[i];
-
-        if (entry->dead || entry->hashes.key != hash)
-            continue;
-        *error = pool_body(pool, entry, body);
-        if (*error != 0 || body_has_key(body, key))
-            return *error == 0 ? entry : NULL;
-        *error = -ENOENT;
-    }
-    return NULL;
-}
-
-/* Whether nothing was committed in either directory since the entry was. */
-static bool is_last(const struct pool *pool, const struct entry *entry, uint64_t directory)
-{
-    for (size_t i = pool->count; i-- > 0 && &pool->entries[i] != entry;)
-        if (!pool->entries[i].dead &&
-            (pool->entries[i].hashes.directory == directory ||
-             pool->entries[i].hashes.directory == entry->hashes.directory))
+    for (const struct entry *entry = index_newest(pool, INDEX_FOLDER, (uint32_t)directory);
+         entry != NULL; entry = index_older(pool, INDEX_FOLDER, entry))
+        if (entry->number > number && entry->hashes.directory == directory)
             return false;
     return true;
 }
@@ -173,8 +157,8 @@ int pool_rename(struct pool *pool, const struct pool_key *key, const char *path,
     int error = key->handle_bytes > POOL_HANDLE_MAX ? -EINVAL : may_write(pool);
 
     if (error == 0) {
-        entry = newest_of(pool, key, &old, &error);
-        taken = entry != NULL ? entry->number : 0;
+        error = pool_newest_entry(pool, key, &old, &entry);
+        taken = error == 0 ? entry->number : 0;
     }
     if (error == 0)
         error = with_path(&old, path, &renamed);
@@ -182,7 +166,8 @@ int pool_rename(struct pool *pool, const struct pool_key *key, const char *path,
         /* The state of a directory that was whole is whole still, if this is all that is new. */
         if (settling == POOL_UNSETTLED ||
             (settling == POOL_SETTLED_AS_IT_WAS &&
-             !is_last(pool, entry, body_hash(&renamed, pool->seed).directory)))
+             (!is_last(pool, taken, entry->hashes.directory) ||
+              !is_last(pool, taken, body_hash(&renamed, pool->seed).directory))))
             renamed.head->flags &= ~PORTUS_POOL_SETTLED;
         else if (settling == POOL_SETTLED)
             renamed.head->flags |= PORTUS_POOL_SETTLED;

@@ -160,6 +160,8 @@ void pool_close(struct pool *pool)
     for (size_t i = 0; i < pool->count; i++)
         free(pool->entries[i].text);
     free(pool->entries);
+    index_close(&pool->index);
+    free(pool->spare.again);
     free(pool->damaged);
     space_close(&pool->data);
     space_close(&pool->slots);
@@ -194,7 +196,7 @@ uint64_t pool_unit(const struct pool *pool, uint64_t place)
     return (place - pool->bounds.begin) / PORTUS_POOL_UNIT;
 }
 
-struct entry *pool_find(const struct pool *pool, uint64_t number)
+size_t pool_place(const struct pool *pool, uint64_t number)
 {
     size_t low = 0, high = pool->count;
 
@@ -206,9 +208,34 @@ struct entry *pool_find(const struct pool *pool, uint64_t number)
         else
             high = middle;
     }
-    if (low == pool->count || pool->entries[low].number != number || pool->entries[low].dead)
+    return low;
+}
+
+struct entry *pool_find(const struct pool *pool, uint64_t number)
+{
+    size_t place = pool_place(pool, number);
+
+    if (place == pool->count || pool->entries[place].number != number || pool->entries[place].dead)
         return NULL;
-    return &pool->entries[low];
+    return &pool->entries[place];
+}
+
+int pool_newest_entry(const struct pool *pool, const struct pool_key *key, struct body *body,
+                      struct entry **found)
+{
+    struct entry *entry = index_newest(pool, INDEX_KEY, body_hash_key(key, pool->seed));
+
+    for (; entry != NULL; entry = index_older(pool, INDEX_KEY, entry)) {
+        int error = pool_body(pool, entry, body);
+
+        if (error != 0)
+            return error;
+        if (!body_has_key(body, key))
+            continue; /* of the same hash */
+        *found = entry;
+        return 0;
+    }
+    return -ENOENT;
 }
 
 int pool_room(struct pool *pool)
@@ -234,6 +261,8 @@ struct entry *pool_append(struct pool *pool, const struct entry *entry)
 
 void pool_bury(struct pool *pool, struct entry *entry)
 {
+    room_removed(pool, entry);
+    index_remove(pool, entry);
     if (pool->cache->number == entry->number)
         pool->cache->number = 0;
     free(entry->text);
@@ -301,24 +330,92 @@ static int describe(const struct pool *pool, struct entry *entry, struct body *b
     return 0;
 }
 
+/* What a caller wants to do with versions, and memory for it. */
+struct caller {
+    int (*each)(const struct pool_version *, void *);
+    void *argument;
+    struct body body;
+};
+
+static int call(const struct pool *pool, struct entry *entry, struct caller *caller)
+{
+    struct pool_version version;
+    int error = describe(pool, entry, &caller->body, &version);
+
+    if (error == 0)
+        return caller->each(&version, caller->argument);
+    return error == -ENOMEM ? error : 0;
+}
+
+int pool_each_after(const struct pool *pool, uint64_t number,
+                    int (*each)(const struct pool_version *, void *), void *argument)
+{
+    struct caller caller = {.each = each, .argument = argument};
+    int result = 0;
+
+    for (size_t i = pool_place(pool, number + 1); i < pool->count && result == 0; i++)
+        if (!pool->entries[i].dead)
+            result = call(pool, &pool->entries[i], &caller);
+    body_free(&caller.body);
+    return result;
+}
+
 int pool_each(const struct pool *pool, int (*each)(const struct pool_version *, void *),
               void *argument)
 {
+    return pool_each_after(pool, 0, each, argument);
+}
+
+/* Whether an entry is in the directory of path: hashes of folders are short. */
+static bool is_in(const struct pool *pool, struct entry *entry, const char *path,
+                  struct pool_version *version, struct body *body)
+{
+    size_t length = strrchr(path, '/') - path;
+    const char *other;
+
+    if (describe(pool, entry, body, version) != 0)
+        return false;
+    other = version->attributes.path;
+    return strncmp(path, other, length + 1) == 0 && strchr(other + length + 1, '/') == NULL;
+}
+
+int pool_each_in(const struct pool *pool, const char *path, enum pool_which which,
+                 int (*each)(const struct pool_version *, void *), void *argument)
+{
+    enum index_kind kind = which == POOL_WITH_SETTLED ? INDEX_SETTLED : INDEX_FOLDER;
     struct body body = {0};
     struct pool_version version;
     int result = 0;
 
-    for (size_t i = 0; i < pool->count && result == 0; i++) {
-        int error;
-
-        if (pool->entries[i].dead)
-            continue;
-        error = describe(pool, &pool->entries[i], &body, &version);
-        if (error == 0)
-            result = each(&version, argument);
-        else if (error == -ENOMEM)
-            result = error;
-    }
+    for (struct entry *top = index_newest(pool, kind, body_hash_folder(path, pool->seed));
+         top != NULL && result == 0; top = index_older(pool, kind, top))
+        for (struct entry *entry = top; entry != NULL && result == 0;
+             entry = which == POOL_ALL ? index_older(pool, INDEX_PATH, entry) : NULL)
+            if (is_in(pool, entry, path, &version, &body))
+                result = each(&version, argument);
     body_free(&body);
     return result;
+}
+
+int pool_numbered(const struct pool *pool, uint64_t number, struct pool_version *version)
+{
+    struct entry *entry = pool_find(pool, number);
+    struct body body = {0};
+    int error = entry == NULL ? -ENOENT : describe(pool, entry, &body, version);
+
+    body_free(&body);
+    return error;
+}
+
+int pool_newest(const struct pool *pool, const struct pool_key *key, struct pool_version *version)
+{
+    struct body body = {0};
+    struct entry *entry;
+    int error =
+        key->handle_bytes > POOL_HANDLE_MAX ? -EINVAL : pool_newest_entry(pool, key, &body, &entry);
+
+    if (error == 0)
+        error = describe(pool, entry, &body, version);
+    body_free(&body);
+    return error;
 }

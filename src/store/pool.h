@@ -106,6 +106,21 @@ int pool_rename(struct pool *pool, const struct pool_key *key, const char *path,
 int pool_each(const struct pool *pool, int (*each)(const struct pool_version *, void *),
               void *argument);
 
+/* The same for those after a commit. */
+int pool_each_after(const struct pool *pool, uint64_t number,
+                    int (*each)(const struct pool_version *, void *), void *argument);
+
+/* The same for those directly in the directory of path, of any job and file system, in any
+ * order: of each path (of a job and file system) the newest; or all; or the settled ones, newest
+ * first. Takes as long as there are such, however many the pool holds. */
+enum pool_which { POOL_NEWEST, POOL_ALL, POOL_WITH_SETTLED };
+int pool_each_in(const struct pool *pool, const char *path, enum pool_which which,
+                 int (*each)(const struct pool_version *, void *), void *argument);
+
+/* The version of a number, and the newest one of an object. -ENOENT: there is none. */
+int pool_numbered(const struct pool *pool, uint64_t number, struct pool_version *version);
+int pool_newest(const struct pool *pool, const struct pool_key *key, struct pool_version *version);
+
 /* Reads length bytes at offset (zeros where nothing was written), checked by CRC. -EUCLEAN:
  * damaged; -ESTALE: it was removed meanwhile; -EINVAL: beyond the file's size. */
 int pool_read(const struct pool *pool, const struct pool_version *version, uint64_t offset,

@@ -8,6 +8,7 @@
 #include "portus/layout.h"
 #include "store/body.h"
 #include "store/catalogue.h"
+#include "store/index.h"
 #include "store/map.h"
 #include "store/pool.h"
 #include "store/space.h"
@@ -24,6 +25,14 @@ struct entry {
     uint32_t other; /* while it is opened: the entry that takes this one's extents, + 1 */
     uint8_t copy;   /* of the catalogue: which says that it is committed */
     bool pinned, settled, dead;
+};
+
+/* Where to look for versions that may go: from `next` on, and at those of `again` before it. */
+struct room {
+    unsigned keep; /* that was meant then */
+    size_t next;
+    uint32_t *again; /* places: a heap, the least first */
+    size_t again_count, again_room;
 };
 
 /* A slot that is neither free nor a version; and the units of its body. */
@@ -46,6 +55,8 @@ struct pool {
     struct space data, slots;
     struct entry *entries; /* ascending by number; removed ones are dead */
     size_t count, room, dead;
+    struct index index;
+    struct room spare;
     uint64_t newest; /* number that was given out last */
     struct damaged *damaged;
     size_t damaged_count, damaged_room;
@@ -63,13 +74,24 @@ int pool_create_map(struct map *map, uint64_t size, uint64_t objects, bool force
 /* Fills the empty pool from its memory, and repairs that if it is writable. */
 int recover(struct pool *pool);
 
-/* The entry of a number; NULL: there is none. */
+/* Where the entries of this number and above begin; the entry of a number (NULL: there is none);
+ * the newest one of an object, whose body it loads (-ENOENT: there is none). */
+size_t pool_place(const struct pool *pool, uint64_t number);
+int pool_newest_entry(const struct pool *pool, const struct pool_key *key, struct body *body,
+                      struct entry **found);
 struct entry *pool_find(const struct pool *pool, uint64_t number);
 /* One more at the end; room was made by pool_room. */
 int pool_room(struct pool *pool);
 struct entry *pool_append(struct pool *pool, const struct entry *entry);
 /* After it was retired: no version any more. */
 void pool_bury(struct pool *pool, struct entry *entry);
+
+/* room.c: entry was added, which may make older ones superfluous; is about to be buried; was
+ * unpinned; or all have moved. */
+void room_added(struct pool *pool, const struct entry *entry);
+void room_removed(struct pool *pool, const struct entry *entry);
+void room_unpinned(struct pool *pool, const struct entry *entry);
+void room_moved(struct pool *pool);
 
 /* Whether the slot of an entry still says so. -ESTALE: not. */
 int pool_stands(const struct pool *pool, const struct entry *entry);

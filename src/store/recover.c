@@ -396,6 +396,8 @@ int recover(struct pool *pool)
         sort(pool);
         error = take_versions(pool, bodies);
     }
+    if (error == 0)
+        error = index_room(pool);
     body_free(&bodies[0]);
     body_free(&bodies[1]);
     return error;

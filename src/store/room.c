@@ -7,6 +7,13 @@
  * object. Kept are the newest of both, pinned ones, and what restoring a directory
  * needs: with s the last settled commit of a directory and job, each version that was
  * the newest of its object and path at s.
+ *
+ * The oldest that may go is wanted again and again, of a million. So entries are passed
+ * over once (`next`), and those that have become superfluous since are noted in a heap
+ * (`again`): by one more version of their object or path, by one more settled commit of
+ * their directory, or because they were unpinned. Nothing else makes an entry
+ * superfluous, and each is judged when its turn comes. Where anything is not known
+ * (other numbers to keep, no memory for the heap) all are looked at again.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,75 +22,167 @@
 #include "common/log.h"
 #include "store/pool_private.h"
 
-/* From a hash to what is known of its group. */
-struct group {
-    uint64_t hash;
-    uint64_t number; /* of the version in it that was seen last */
-    uint32_t count;  /* seen so far */
-};
+/* ---- what may go ---- */
 
-struct groups {
-    struct group *places;
-    uint64_t mask;
-};
-
-static int groups_open(struct groups *groups, size_t count)
+/* Whether an entry has at least keep newer ones in a chain. */
+static bool has_newer(const struct pool *pool, enum index_kind kind, const struct entry *entry,
+                      unsigned keep)
 {
-    uint64_t places = 16;
-
-    while (places < 2 * count)
-        places *= 2;
-    groups->mask = places - 1;
-    groups->places = calloc(places, sizeof(*groups->places));
-    return groups->places == NULL ? -ENOMEM : 0;
+    for (; keep > 0 && entry != NULL; keep--)
+        entry = index_newer(pool, kind, entry);
+    return entry != NULL;
 }
 
-/* An empty one (count 0) if nothing of that hash was seen. */
-static struct group *group_of(struct groups *groups, uint64_t hash)
+/* Whether it was the newest of its chain at the commit of that number. */
+static bool was_newest(const struct pool *pool, enum index_kind kind, const struct entry *entry,
+                       uint64_t number)
 {
-    for (uint64_t i = hash & groups->mask;; i = (i + 1) & groups->mask) {
-        struct group *group = &groups->places[i];
+    const struct entry *newer = index_newer(pool, kind, entry);
 
-        if (group->count == 0)
-            group->hash = hash;
-        if (group->hash == hash)
-            return group;
+    return entry->number <= number && (newer == NULL || newer->number > number);
+}
+
+/* The last settled commit of a directory that is older than a number; 0: there is none. */
+static uint64_t settled_before(const struct pool *pool, uint64_t directory, uint64_t number)
+{
+    const struct entry *entry = index_newest(pool, INDEX_SETTLED, (uint32_t)directory);
+
+    for (; entry != NULL; entry = index_older(pool, INDEX_SETTLED, entry))
+        if (entry->number < number && entry->hashes.directory == directory)
+            return entry->number;
+    return 0;
+}
+
+static bool may_go(const struct pool *pool, const struct entry *entry, unsigned keep)
+{
+    uint64_t settled;
+
+    if (entry->dead || entry->pinned ||
+        (!has_newer(pool, INDEX_KEY, entry, keep) && !has_newer(pool, INDEX_PATH, entry, keep)))
+        return false;
+    settled = settled_before(pool, entry->hashes.directory, UINT64_MAX);
+    return !was_newest(pool, INDEX_KEY, entry, settled) ||
+           !was_newest(pool, INDEX_PATH, entry, settled);
+}
+
+/* ---- the heap ---- */
+
+void room_moved(struct pool *pool)
+{
+    pool->spare.next = 0;
+    pool->spare.again_count = 0;
+}
+
+static void swap(uint32_t *one, uint32_t *other)
+{
+    uint32_t value = *one;
+
+    *one = *other;
+    *other = value;
+}
+
+static void look_again(struct pool *pool, const struct entry *entry)
+{
+    struct room *room = &pool->spare;
+    uint32_t place = entry - pool->entries;
+    size_t at = room->again_count;
+
+    if (place >= room->next)
+        return;
+    if (at == room->again_room) {
+        size_t more = at * 2 + 64;
+        uint32_t *again = at > pool->count ? NULL : realloc(room->again, more * sizeof(*again));
+
+        if (again == NULL) {
+            room_moved(pool);
+            return;
+        }
+        room->again = again;
+        room->again_room = more;
+    }
+    room->again[room->again_count++] = place;
+    for (; at > 0 && room->again[(at - 1) / 2] > room->again[at]; at = (at - 1) / 2)
+        swap(&room->again[at], &room->again[(at - 1) / 2]);
+}
+
+static void drop_least(struct room *room)
+{
+    size_t at = 0, least;
+
+    room->again[0] = room->again[--room->again_count];
+    for (;; at = least) {
+        least = at;
+        for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < room->again_count; child++)
+            if (room->again[child] < room->again[least])
+                least = child;
+        if (least == at)
+            return;
+        swap(&room->again[at], &room->again[least]);
     }
 }
 
-static void see(struct group *group, uint64_t number)
+/* ---- what makes entries superfluous ---- */
+
+/* The directory was settled last at that commit, and now at another: what it needed then. */
+static void settled_anew(struct pool *pool, uint64_t directory, uint64_t number)
 {
-    group->number = number;
-    group->count++;
-}
+    struct entry *top = index_newest(pool, INDEX_FOLDER, (uint32_t)directory), *entry;
 
-/* Sets spare[i] for each entry that may go. Newest first: what was seen is newer. */
-static void choose(const struct pool *pool, struct groups *keys, struct groups *paths,
-                   struct groups *directories, unsigned keep, bool *spare)
-{
-    for (size_t i = pool->count; i-- > 0;) {
-        const struct entry *entry = &pool->entries[i];
-        struct group *directory = group_of(directories, entry->hashes.directory);
-
-        if (!entry->dead && entry->settled && directory->count == 0)
-            see(directory, entry->number);
-    }
-    for (size_t i = pool->count; i-- > 0;) {
-        const struct entry *entry = &pool->entries[i];
-        struct group *key = group_of(keys, entry->hashes.key);
-        struct group *path = group_of(paths, entry->hashes.path);
-        const struct group *directory = group_of(directories, entry->hashes.directory);
-        bool needed;
-
-        if (entry->dead)
+    if (number == 0)
+        return; /* nothing was needed */
+    for (; top != NULL; top = index_older(pool, INDEX_FOLDER, top)) {
+        if (top->hashes.directory != directory)
             continue;
-        needed = directory->count > 0 && entry->number <= directory->number &&
-                 (key->count == 0 || key->number > directory->number) &&
-                 (path->count == 0 || path->number > directory->number);
-        spare[i] = (key->count >= keep || path->count >= keep) && !needed && !entry->pinned;
-        see(key, entry->number);
-        see(path, entry->number);
+        for (entry = top; entry != NULL && entry->number > number;)
+            entry = index_older(pool, INDEX_PATH, entry);
+        if (entry != NULL)
+            look_again(pool, entry);
     }
+}
+
+void room_added(struct pool *pool, const struct entry *entry)
+{
+    if (pool->spare.next == 0)
+        return;
+    for (int kind = INDEX_KEY; kind <= INDEX_PATH; kind++) {
+        const struct entry *older = entry;
+
+        for (unsigned i = 0; i < pool->spare.keep && older != NULL; i++)
+            older = index_older(pool, kind, older);
+        if (older != NULL)
+            look_again(pool, older);
+    }
+    if (entry->settled)
+        settled_anew(pool, entry->hashes.directory,
+                     settled_before(pool, entry->hashes.directory, entry->number));
+}
+
+void room_removed(struct pool *pool, const struct entry *entry)
+{
+    if (pool->spare.next > 0 && entry->settled &&
+        settled_before(pool, entry->hashes.directory, UINT64_MAX) == entry->number)
+        settled_anew(pool, entry->hashes.directory, entry->number);
+}
+
+void room_unpinned(struct pool *pool, const struct entry *entry)
+{
+    look_again(pool, entry);
+}
+
+/* ---- making room ---- */
+
+/* The oldest that may go; NULL: none may. */
+static struct entry *oldest(struct pool *pool)
+{
+    struct room *room = &pool->spare;
+
+    for (; room->again_count > 0; drop_least(room))
+        if (may_go(pool, &pool->entries[room->again[0]], room->keep))
+            return &pool->entries[room->again[0]];
+    for (; room->next < pool->count; room->next++)
+        if (may_go(pool, &pool->entries[room->next], room->keep))
+            return &pool->entries[room->next];
+    return NULL;
 }
 
 /* A slot for a commit and one for the rename after it, too. */
@@ -92,49 +191,21 @@ static bool has_room(const struct pool *pool, uint64_t bytes)
     return pool->data.free * PORTUS_POOL_UNIT >= bytes && pool->slots.free >= 2;
 }
 
-static int remove_spare(struct pool *pool, uint64_t bytes, const uint64_t *numbers, size_t count)
-{
-    int error = 0;
-
-    for (size_t i = 0; i < count && error == 0; i++) {
-        const struct entry *entry = pool_find(pool, numbers[i]);
-        struct pool_version version = {.number = numbers[i], .place = entry->slot};
-
-        if (has_room(pool, bytes))
-            break;
-        error = pool_remove(pool, &version);
-    }
-    return error;
-}
-
 int64_t pool_make_room(struct pool *pool, uint64_t bytes, unsigned keep)
 {
-    struct groups keys = {0}, paths = {0}, directories = {0};
-    uint64_t *numbers = NULL;
-    bool *spare = NULL;
-    size_t count = 0;
+    const struct entry *entry;
     int error = 0;
 
     if (!pool->map->writable)
         return -EROFS;
-    if (has_room(pool, bytes) || pool->count == 0)
-        return pool->data.free * PORTUS_POOL_UNIT;
-    spare = calloc(pool->count, sizeof(*spare));
-    numbers = calloc(pool->count, sizeof(*numbers));
-    if (spare == NULL || numbers == NULL || groups_open(&keys, pool->count) != 0 ||
-        groups_open(&paths, pool->count) != 0 || groups_open(&directories, pool->count) != 0)
-        error = -ENOMEM;
-    if (error == 0) {
-        choose(pool, &keys, &paths, &directories, keep > 0 ? keep : 1, spare);
-        for (size_t i = 0; i < pool->count; i++)
-            if (spare[i])
-                numbers[count++] = pool->entries[i].number;
-        error = remove_spare(pool, bytes, numbers, count);
+    keep = keep > 0 ? keep : 1;
+    if (keep < pool->spare.keep)
+        room_moved(pool); /* what was superfluous then is noted; more is now */
+    pool->spare.keep = keep;
+    while (error == 0 && !has_room(pool, bytes) && (entry = oldest(pool)) != NULL) {
+        struct pool_version version = {.number = entry->number, .place = entry->slot};
+
+        error = pool_remove(pool, &version);
     }
-    free(spare);
-    free(numbers);
-    free(keys.places);
-    free(paths.places);
-    free(directories.places);
     return error != 0 ? error : (int64_t)(pool->data.free * PORTUS_POOL_UNIT);
 }

@@ -7,6 +7,7 @@
  * write, or there was no room, or the program wrote it as usual. Then a restore would
  * mix two steps. So each is looked at; one that is not there any more does no harm.
  */
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,67 +15,66 @@
 #include "store/state.h"
 
 struct newest {
-    char *path;
-    uint64_t size;
+    uint64_t number, size;
     int64_t mtime;
+    char path[];
 };
 
 struct list {
     const char *path; /* that is just being committed */
-    size_t directory; /* length of that */
-    struct newest *entry;
-    size_t count;
-    bool failed;
+    void *tree;       /* of struct newest: several jobs may have versions of a path */
 };
+
+static int by_path(const void *one, const void *other)
+{
+    return strcmp(((const struct newest *)one)->path, ((const struct newest *)other)->path);
+}
 
 static int note(const struct pool_version *version, void *argument)
 {
     struct list *list = argument;
-    const char *path = version->attributes.path;
-    struct newest *entry = NULL;
+    size_t bytes = strlen(version->attributes.path) + 1;
+    struct newest *entry, **found;
 
-    if (strncmp(path, list->path, list->directory + 1) != 0 ||
-        strchr(path + list->directory + 1, '/') != NULL || strcmp(path, list->path) == 0)
+    if (strcmp(version->attributes.path, list->path) == 0)
         return 0;
-    for (size_t i = 0; i < list->count && entry == NULL; i++)
-        if (strcmp(list->entry[i].path, path) == 0)
-            entry = &list->entry[i];
-    if (entry == NULL) {
-        struct newest *more = realloc(list->entry, (list->count + 1) * sizeof(*more));
-        if (more == NULL) {
-            list->failed = true;
-            return 1;
-        }
-        list->entry = more;
-        entry = &more[list->count];
-        entry->path = strdup(path);
-        if (entry->path == NULL) {
-            list->failed = true;
-            return 1;
-        }
-        list->count++;
+    entry = calloc(1, sizeof(*entry) + bytes);
+    if (entry == NULL)
+        return 1;
+    memcpy(entry->path, version->attributes.path, bytes);
+    found = tsearch(entry, &list->tree, by_path);
+    if (found == NULL || *found != entry)
+        free(entry);
+    if (found == NULL)
+        return 1;
+    entry = *found;
+    if (version->number > entry->number) {
+        entry->number = version->number;
+        entry->size = version->attributes.size;
+        entry->mtime = version->attributes.mtime;
     }
-    entry->size = version->attributes.size;
-    entry->mtime = version->attributes.mtime;
     return 0;
+}
+
+static bool is_as_kept(const struct newest *entry)
+{
+    struct stat status;
+
+    return lstat(entry->path, &status) != 0 || ((uint64_t)status.st_size == entry->size &&
+                                                store_nanoseconds(&status.st_mtim) == entry->mtime);
 }
 
 bool store_whole(const struct store *store, const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    struct list list = {.path = path, .directory = slash != NULL ? (size_t)(slash - path) : 0};
-    struct stat status;
-    bool whole;
+    struct list list = {.path = path};
+    bool whole = pool_each_in(store->pool, path, POOL_NEWEST, note, &list) == 0;
 
-    pool_each(store->pool, note, &list);
-    whole = !list.failed;
-    for (size_t i = 0; i < list.count; i++) {
-        const struct newest *entry = &list.entry[i];
-        if (whole && lstat(entry->path, &status) == 0)
-            whole = (uint64_t)status.st_size == entry->size &&
-                    store_nanoseconds(&status.st_mtim) == entry->mtime;
-        free(entry->path);
+    while (list.tree != NULL) {
+        struct newest *entry = *(struct newest **)list.tree;
+
+        whole = whole && is_as_kept(entry);
+        tdelete(entry, &list.tree, by_path);
+        free(entry);
     }
-    free(list.entry);
     return whole;
 }

@@ -16,7 +16,7 @@
  * out one bit low, and a remainder of 32 bits stands in the upper half of 64: so
  * the factors are x^(d+32) and x^(d-32) mod P, bit-reversed, shifted left by one.
  *
- * Accumulators that were folded side by side end as 64 or 256 bytes congruent to
+ * Accumulators that were folded side by side end as 16 or 256 bytes congruent to
  * all before, which are a message themselves: the next narrower way sums them.
  * The last one is the table, eight bytes a step, so no other reduction is needed.
  */
@@ -80,39 +80,49 @@ static uint32_t by_table(uint32_t sum, const unsigned char *data, size_t length)
 
 #if defined(__x86_64__)
 
+#define LEAST 32  /* bytes: below, the table is as fast */
 #define NARROW 64 /* bytes a step: four accumulators of 16 */
 #define WIDE 256  /* four of 64 */
 
 __attribute__((target("pclmul"))) static uint32_t by_pclmul(uint32_t sum, const unsigned char *data,
                                                             size_t length)
 {
-    const __m128i factors = _mm_set_epi64x(FOLD_64);
-    unsigned char rest[NARROW];
-    __m128i sums[4];
+    const __m128i factors = _mm_set_epi64x(FOLD_64), next = _mm_set_epi64x(FOLD_16);
+    unsigned char rest[16];
+    __m128i sums[4], all;
 
-    if (length < 2 * NARROW)
+    if (length < LEAST)
         return by_table(sum, data, length);
-    for (int i = 0; i < 4; i++)
-        sums[i] = _mm_loadu_si128((const __m128i *)data + i);
-    sums[0] = _mm_xor_si128(sums[0], _mm_cvtsi32_si128(sum));
-    for (data += NARROW, length -= NARROW; length >= NARROW; data += NARROW, length -= NARROW)
+    if (length < 2 * NARROW) {
+        all = _mm_loadu_si128((const __m128i *)data);
+        all = _mm_xor_si128(all, _mm_cvtsi32_si128(sum));
+        data += 16;
+        length -= 16;
+    } else {
         for (int i = 0; i < 4; i++)
-            sums[i] = _mm_xor_si128(fold_16(sums[i], factors),
-                                    _mm_loadu_si128((const __m128i *)data + i));
-    for (int i = 0; i < 4; i++)
-        _mm_storeu_si128((__m128i *)rest + i, sums[i]);
-    return by_table(by_table(0, rest, NARROW), data, length);
+            sums[i] = _mm_loadu_si128((const __m128i *)data + i);
+        sums[0] = _mm_xor_si128(sums[0], _mm_cvtsi32_si128(sum));
+        for (data += NARROW, length -= NARROW; length >= NARROW; data += NARROW, length -= NARROW)
+            for (int i = 0; i < 4; i++)
+                sums[i] = _mm_xor_si128(fold_16(sums[i], factors),
+                                        _mm_loadu_si128((const __m128i *)data + i));
+        all = sums[0];
+        for (int i = 1; i < 4; i++)
+            all = _mm_xor_si128(fold_16(all, next), sums[i]);
+    }
+    for (; length >= 16; data += 16, length -= 16)
+        all = _mm_xor_si128(fold_16(all, next), _mm_loadu_si128((const __m128i *)data));
+    _mm_storeu_si128((__m128i *)rest, all);
+    return by_table(by_table(0, rest, sizeof(rest)), data, length);
 }
 
 __attribute__((target("avx512f,vpclmulqdq"))) static uint32_t
 by_vpclmul(uint32_t sum, const unsigned char *data, size_t length)
 {
     const __m512i factors = _mm512_broadcast_i32x4(_mm_set_epi64x(FOLD_256));
-    unsigned char rest[WIDE];
+    unsigned char rest[WIDE]; /* length: two of them at least */
     __m512i sums[4];
 
-    if (length < 2 * WIDE)
-        return by_pclmul(sum, data, length);
     for (int i = 0; i < 4; i++)
         sums[i] = _mm512_loadu_si512(data + 64 * i);
     sums[0] = _mm512_xor_si512(sums[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128(sum)));
@@ -132,9 +142,9 @@ uint32_t crc_sum_by(enum portus_copy_kind kind, uint32_t sum, const void *data, 
     if (kind == PORTUS_COPY_BEST)
         kind = copy_sum_best();
 #if defined(__x86_64__)
-    if (kind == PORTUS_COPY_AVX512)
+    if (kind == PORTUS_COPY_AVX512 && length >= 2 * WIDE)
         return by_vpclmul(sum, data, length);
-    if (kind == PORTUS_COPY_AVX2)
+    if (kind >= PORTUS_COPY_AVX2)
         return by_pclmul(sum, data, length);
 #endif
     return by_table(sum, data, length);

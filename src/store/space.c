@@ -172,4 +172,7 @@ void space_give(struct space *space, uint64_t first, uint64_t count)
     set(space, first, count, false);
     space->free += count;
     space->longest = space->units;
+    /* What was taken last and not used: the next one begins there, so nothing lies in between. */
+    if (first + count == space->next)
+        space->next = first;
 }

@@ -66,8 +66,9 @@ bool slot_fields_valid(const uint8_t uuid[16], uint32_t slot, const struct portu
 
 static bool valid(const uint8_t uuid[16], uint32_t slot, const struct portus_pool_slot *line)
 {
-    return line->commit != 0 && line->commit == slot_word(uuid, slot, line->commit >> 16) &&
-           line->number == line->commit >> 16 && slot_fields_valid(uuid, slot, line);
+    return line->commit != 0 && line->number == line->commit >> 16 &&
+           line->commit == slot_word(uuid, slot, line->number) &&
+           slot_fields_valid(uuid, slot, line);
 }
 
 enum slot_state slot_judge(const uint8_t uuid[16], uint32_t slot,

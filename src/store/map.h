@@ -61,6 +61,13 @@ int map_extend(struct map *map, uint64_t size);
 int map_read(struct map *map, uint64_t offset, void *to, size_t length);
 int map_load(struct map *map, uint64_t offset, uint64_t *value);
 
+/* The processor may fetch what is there, which will be read soon. */
+static inline void map_prefetch(const struct map *map, uint64_t offset)
+{
+    for (unsigned i = 0; i < 4 && offset < map->size; i++, offset += 64)
+        __builtin_prefetch(map->base + offset);
+}
+
 /* Continues *crc over length bytes, which go to `to` on the way unless that is NULL. */
 int map_read_crc(struct map *map, uint64_t offset, void *to, size_t length, uint32_t *crc);
 

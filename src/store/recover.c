@@ -22,6 +22,7 @@
 
 #define CHUNK 256u /* slots that are read at once */
 #define AGAIN 8
+#define AHEAD 8  /* bodies that are fetched while others are checked */
 #define LINES 32 /* of damage; the rest is counted */
 
 static void tell(struct pool *pool, const char *format, uint32_t slot, uint64_t number,
@@ -170,9 +171,10 @@ static int take_slot(struct pool *pool, uint32_t slot, struct portus_pool_slot c
     struct entry entry = {0};
     int error, unwritten = !pool->map->writable;
 
+    /* Where both copies say so their number is known to be right. */
     for (int copy = 0; copy < 2; copy++)
         if (copies[copy].number > pool->newest &&
-            slot_fields_valid(pool->super.uuid, slot, &copies[copy]))
+            (state == SLOT_COMMITTED || slot_fields_valid(pool->super.uuid, slot, &copies[copy])))
             pool->newest = copies[copy].number;
     if (state == SLOT_FREE)
         return 0;
@@ -360,6 +362,8 @@ static int take_versions(struct pool *pool, struct body bodies[2])
         struct entry *entry = &pool->entries[i];
         bool taken = false;
 
+        if (i + AHEAD < pool->count)
+            map_prefetch(pool->map, pool->entries[i + AHEAD].body);
         if (entry->dead || entry->units != 0) /* left out, or taken already */
             continue;
         if (i > 0 && entry->number == pool->entries[i - 1].number) {

@@ -49,6 +49,7 @@ struct agent_keep {
     uint64_t directory; /* inode */
     uint64_t device, inode;
     bool kept;     /* it has committed it, as it was when it was drained */
+    bool again;    /* a portusd ended before it had answered for it */
     bool drafted;  /* the store has a draft of it, under the same id */
     uint32_t ring; /* that it is pulled from; 0: all is, or nothing */
     uint64_t last; /* sequence after its last record */
@@ -99,7 +100,9 @@ struct agent {
     uint64_t busy_ns, busy_bytes;   /* of the drain, for its rate */
     uint64_t store_since;           /* it is being started or asked, ns; 0: not */
     uint64_t store_looked, store_started, store_refused_until; /* ns */
+    uint64_t store_mute; /* since when it has not answered, ns; 0: it does */
     bool store_full, store_behind;
+    bool store_ends;   /* takes no more files */
     bool store_wanted; /* a file has engaged, and it is not there */
     bool stamping;     /* a drained file waits for the clock: see pull.c */
 };

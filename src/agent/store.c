@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,6 +36,7 @@
 #define LOOK_NS 5000000ull           /* between two tries to get a lease, to connect */
 #define START_NS 10000000000ull      /* portusd has to be there by then */
 #define START_AGAIN_NS 1000000000ull /* it may have been killed meanwhile */
+#define MUTE_NS 10000000000ull
 #define REFUSED_NS 60000000000ull
 
 #define RENAMES 128 /* of the places at most: files are more important */
@@ -75,6 +77,8 @@ static void disconnect(struct agent *agent)
     agent->state->store = 0;
     agent->state->store_ready = false;
     atomic_store(&agent->control->store, 0);
+    agent->store_ends = false;
+    agent->store_mute = 0;
     if (fd != 0)
         close(fd);
     agent_pull_forget(agent);
@@ -93,6 +97,10 @@ static void give_up(struct agent *agent, const char *why)
 
 void agent_store_silent(struct agent *agent)
 {
+    struct pollfd event = {.fd = agent->state->store};
+
+    if (poll(&event, 1, 0) == 1 && (event.revents & POLLHUP))
+        return; /* it was killed, and is heard of in its turn */
     give_up(agent, "portusd does not answer");
 }
 
@@ -109,6 +117,7 @@ static void put(struct agent *agent, struct agent_keep *keep, int fd, uint32_t s
     keep->fd = fd;
     keep->id = keep->drafted ? keep->id : ++agent->state->keep_ids;
     keep->since = portus_now();
+    keep->again = false;
     keep->state = state;
     agent->state->keeps++;
 }
@@ -294,12 +303,26 @@ static void connect_to(struct agent *agent)
         agent->store_since = now;
 }
 
+/* Its portusd has ended, or ends: the next one gets it, but only once, as it may be the cause. */
+static bool again(struct agent_keep *keep)
+{
+    if (keep->state != KEEP_SENT || keep->again)
+        return false;
+    keep->again = true;
+    keep->state = KEEP_LEASED;
+    return true;
+}
+
 static void done(struct agent *agent, const struct portus_message *message)
 {
     for (unsigned i = 0; i < AGENT_KEEPS; i++) {
         struct agent_keep *keep = &agent->state->keep[i];
         if (keep->state < KEEP_SENT || keep->id != message->value)
             continue;
+        if (message->error == -ECANCELED && again(keep)) {
+            agent->store_ends = true;
+            return;
+        }
         let_go(agent, keep);
         if (message->error == -ENOSPC && !agent->store_full)
             agent_error(agent, "%s is full: a checkpoint is saved, but not kept there",
@@ -327,6 +350,7 @@ static void hear(struct agent *agent)
     while ((error = portus_message_receive(agent->state->store, &message, fds, &count, 0)) == 0) {
         for (unsigned i = 0; i < count; i++)
             close(fds[i]);
+        agent->store_mute = 0;
         if (message.op == PORTUS_OP_WELCOME && message.error == 0) {
             agent->state->store_ready = true;
             atomic_store(&agent->control->store,
@@ -344,15 +368,15 @@ static void hear(struct agent *agent)
     }
     if (error == -EAGAIN)
         return;
-    /* What it had not finished is not kept, or is: nobody knows. The next files find another. */
+    /* What it had not answered for is kept, or not, nobody knows: another is asked. */
     disconnect(agent);
     for (unsigned i = 0; i < AGENT_KEEPS; i++)
-        if (agent->state->keep[i].state >= KEEP_SENT)
+        if (agent->state->keep[i].state >= KEEP_SENT && !again(&agent->state->keep[i]))
             let_go(agent, &agent->state->keep[i]);
     if (error != -ECONNRESET)
         give_up(agent, "portusd is of another version");
     else
-        agent_error(agent, "%s: portusd is gone: another is started with the next checkpoint",
+        agent_error(agent, "%s: portusd is gone: another is started for the next checkpoint",
                     agent->state->env.store);
 }
 
@@ -437,6 +461,20 @@ static void send_file(struct agent *agent, struct agent_keep *keep)
     keep->state = KEEP_SENT;
 }
 
+/*
+ * Somebody waits in open, and portusd does not let go: it may be waiting for its disk. The
+ * lease goes without it, which at worst has the next save not captured; and with it, if it
+ * says nothing for long.
+ */
+static void cut_off(struct agent *agent, struct agent_keep *keep, uint64_t now)
+{
+    let_go(agent, keep);
+    if (agent->store_mute == 0)
+        agent->store_mute = now;
+    else if (now - agent->store_mute > MUTE_NS)
+        give_up(agent, "portusd does not answer");
+}
+
 /* One step of one file's way. */
 static void step(struct agent *agent, struct agent_keep *keep, uint64_t now)
 {
@@ -462,10 +500,10 @@ static void step(struct agent *agent, struct agent_keep *keep, uint64_t now)
         return;
     if (keep->state == KEEP_RENAMED && tell(agent, keep, PORTUS_OP_STORE_RENAMED, 0, true))
         forget(agent, keep);
-    else if (keep->state == KEEP_LEASED)
+    else if (keep->state == KEEP_LEASED && !agent->store_ends)
         send_file(agent, keep);
     else if (keep->state == KEEP_CANCELLED && now - keep->since > CANCEL_NS)
-        give_up(agent, "portusd does not answer");
+        cut_off(agent, keep, now);
 }
 
 bool agent_store_turn(struct agent *agent)

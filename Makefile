@@ -46,7 +46,7 @@ SHIMTEST := $(patsubst tests/shim/%.c,$(B)/tests/shim/%,$(wildcard tests/shim/*.
 BENCH    := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/*.c))
 FUZZ     := $(B)/tests/fuzz/calls
 FAULTS   := $(B)/tests/faults/inject $(B)/tests/faults/saves
-KILL     := $(B)/tests/kill/step $(B)/tests/kill/saves $(B)/tests/kill/record
+KILL     := $(B)/tests/kill/step $(B)/tests/kill/saves $(B)/tests/kill/record $(B)/tests/kill/kept
 MAN      := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 PROGRAMS := $(B)/portus-agent $(B)/portusd $(B)/portusctl
@@ -107,6 +107,10 @@ $(B)/tests/shim/%: tests/shim/%.cc
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 -O1 -g -Wall -Wextra -Werror -pthread -MMD -MP -o $@ $<
 
+$(B)/tests/kill/kept: tests/kill/kept.c $(POOL) $(COMMON)
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -lpmem2
+
 $(B)/tests/kill/%: tests/kill/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -MMD -MP -o $@ $<
@@ -154,6 +158,7 @@ fuzz: all $(FUZZ)
 check-kills: all $(KILL)
 	B=$(B) tests/kill/sweep $(K)
 	B=$(B) tests/kill/sweep --stop --kills 600 -j 8
+	B=$(B) tests/kill/sweep --store --kills 2000
 
 check-errors: all $(FAULTS)
 	B=$(B) python3 tests/faults/faults $(F)

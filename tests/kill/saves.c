@@ -138,6 +138,8 @@ static int run(const char *op, const char *a, const char *b, const char *c)
         size(a);
     else if (strcmp(op, "fork") == 0)
         child();
+    else if (strcmp(op, "pause") == 0)
+        usleep(n * 1000);
     else
         put(op, n, seed, place);
     return strcmp(op, "fopen") == 0 || strcmp(op, "fwrite") == 0 || strcmp(op, "fpatch") == 0;

@@ -6,7 +6,7 @@
  *
  * The program's processes and the agent that it starts are traced. Each entry into
  * a system call and each return from one is a stop; stops are counted by role: p the
- * program, k the keeper, w the worker. An event waits for a role's next so many stops:
+ * program, k the keeper, w the worker, d portusd. An event waits for a role's next so many stops:
  *
  *     w120=kw         at the worker's 120th stop keeper and worker are killed, in this order
  *     w120.9=w        9 instructions after it
@@ -14,10 +14,12 @@
  *     w120=w,p15=p    then, at the program's 15th stop from there on, the program
  *     w120=pr         r: and somebody reads all files
  *     w120~kw@2000    stopped (SIGSTOP), continued 2000 ms later or when the program ends
+ *     d120-d,d9=d     told to end (SIGTERM), and killed at the 9th stop from there on
  *
  * The program runs with LD_PRELOAD from STEP_PRELOAD. Its output goes to DIRECTORY.out, where
- * each event adds a line "fired", and DIRECTORY.err. If it was killed, the agent may finish:
- * until it is not connected and has no file below the directory open. Then all are killed.
+ * each event adds a line "fired", and DIRECTORY.err. If it was killed, or there is a store, the
+ * agent may finish: until it is not connected and has no file below the directory open, nor has
+ * portusd. Then all are killed.
  * Says how it went:
  *
  *     fired ROLE SYSCALL entry|exit|between       stops ROLE N
@@ -52,7 +54,7 @@ struct task {
 };
 
 struct event {
-    char role, how, victims[8]; /* how: '=' kill, '~' stop */
+    char role, how, victims[8]; /* how: '=' kill, '~' stop, '-' end */
     unsigned long count;
     int instructions, microseconds, again; /* again: ms until SIGCONT, or -1 */
 };
@@ -99,9 +101,9 @@ static void parse(char *text)
         if (*p == '!')
             e->microseconds = (int)strtol(p + 1, &p, 10);
         e->how = *p;
-        if ((*p != '=' && *p != '~') || event_count == EVENTS || strchr("pkw", e->role) == NULL)
+        if (*p == '\0' || strchr("=~-", *p) == NULL || event_count == EVENTS || strchr("pkwd", e->role) == NULL)
             fail("step: what is %s", word);
-        sscanf(p + 1, "%7[pkwr]@%d", e->victims, &e->again);
+        sscanf(p + 1, "%7[pkwdr]@%d", e->victims, &e->again);
     }
 }
 
@@ -134,6 +136,11 @@ static bool is_agent(pid_t tid)
     return strncmp(proc(tid, "comm"), "portus-agent", 12) == 0;
 }
 
+static bool is_store(pid_t tid)
+{
+    return strcmp(proc(tid, "comm"), "portusd\n") == 0;
+}
+
 static struct task *find(pid_t tid)
 {
     for (struct task *t = tasks; t < tasks + TASKS; t++)
@@ -152,7 +159,9 @@ static struct task *add(pid_t tid)
     parent = find(t->group == tid ? id_of(tid, "\nPPid:") : t->group);
     t->role = parent != NULL ? parent->role : 'p';
     /* A keeper's child; or one that was given to us, its keeper being gone already. */
-    if (t->group == tid && (t->role != 'p' || (parent == NULL && is_agent(tid))))
+    if (is_store(tid))
+        t->role = 'd';
+    else if (t->group == tid && (t->role != 'p' || (parent == NULL && is_agent(tid))))
         t->role = 'w';
     return t;
 }
@@ -214,7 +223,7 @@ static void fire(struct task *t)
     for (char *v = e->victims; *v != '\0'; v++) {
         if (*v == 'r')
             read_all();
-        send_to(*v, e->how == '=' ? SIGKILL : SIGSTOP);
+        send_to(*v, e->how == '=' ? SIGKILL : e->how == '-' ? SIGTERM : SIGSTOP);
         killed_program |= *v == 'p' && e->how == '=';
     }
     if (e->how == '~') {
@@ -234,7 +243,7 @@ static bool agent_holds(void)
 
     for (struct task *t = tasks; t < tasks + TASKS && !holds; t++) {
         struct dirent *entry;
-        int sockets = 0; /* one is the agent's name */
+        int sockets = 0; /* one is the agent's name, one may lead to portusd */
         DIR *dir;
         if (t->tid == 0)
             continue;
@@ -249,7 +258,7 @@ static bool agent_holds(void)
         }
         if (dir != NULL)
             closedir(dir);
-        holds |= sockets > 1;
+        holds |= sockets > 1 + any('d') && t->role != 'd';
     }
     return holds;
 }
@@ -273,7 +282,7 @@ static void stop_of(struct task *t, int status)
         ptrace(PTRACE_LISTEN, t->tid, NULL, NULL); /* stays stopped */
         return;
     } else if (what == PTRACE_EVENT_EXEC) {
-        t->role = is_agent(t->tid) ? 'k' : t->role;
+        t->role = is_agent(t->tid) ? 'k' : is_store(t->tid) ? 'd' : t->role;
     } else if (what == 0 && number == SIGTRAP && t->stepping > 0) {
         if (--t->stepping == 0) {
             fire(t);
@@ -323,6 +332,20 @@ static void start(char **argv)
     close(go[1]);
 }
 
+/* What it has open, for whoever wonders what it waits for. */
+static void say_open(pid_t tid)
+{
+    char command[160];
+
+    fflush(stdout);
+    snprintf(command, sizeof(command),
+             "cd /proc/%d/fd && for f in *; do echo \"  $f $(readlink $f) $(grep -E 'flags|lock' "
+             "../fdinfo/$f | tr '\\n' ' ')\"; done 1>&2",
+             tid);
+    if (system(command) != 0)
+        printf("it is gone\n");
+}
+
 static void say_late(void)
 {
     for (struct task *t = tasks; t < tasks + TASKS; t++) {
@@ -332,6 +355,7 @@ static void say_late(void)
         printf("late %c %d: %.*s; ", t->role, t->tid, state == NULL ? 0 : (int)strcspn(state, "\n"),
                state);
         printf("%s\n", proc(t->tid, "syscall"));
+        say_open(t->tid);
     }
 }
 
@@ -376,14 +400,15 @@ int main(int argc, char **argv)
             usleep(ended ? CONTINUED_US : 0);
         }
         if (ended && reader == 0 && tid < 0 && !any('p'))
-            over |= !(killed_program && agent_holds());
+            over |= !((killed_program || getenv("PORTUS_STORE") != NULL) && agent_holds());
         if (over && reader != 0)
             kill(reader, SIGKILL);
         for (struct task *t = tasks; over && t < tasks + TASKS; t++)
             if (t->tid != 0)
                 kill(t->group, SIGKILL);
     }
-    printf("stops p %lu\nstops k %lu\nstops w %lu\n", stops['p'], stops['k'], stops['w']);
+    for (const char *role = "pkwd"; *role != '\0'; role++)
+        printf("stops %c %lu\n", *role, stops[(int)*role]);
     printf("ended %d\n", result);
     return 0;
 }

@@ -65,8 +65,11 @@ def operations(large, steps=3):
 class Way:
     """One setting of the shim, and how a run of it goes that nobody disturbs."""
 
+    roles, chances = "pkw", (5, 4, 1)  # of a kill at a stop of theirs
+    operations = staticmethod(operations)
+
     def __init__(self, mode, large, top, job):
-        self.mode, self.ops = mode, operations(large)
+        self.mode, self.ops = mode, self.operations(large)
         self.states = writer.states(self.ops)
         self.known = {v: v for s in self.states for v in s.values() if v}
         self.files = [os.path.join(top, f"{mode}-{n}") for n in ("base", "operations")]
@@ -79,18 +82,27 @@ class Way:
         self.out = program.run([SAVES, *self.files], plain, program.environment(job), 60).out
         assert self.look(plain) == self.states[-1], "the plain run"
         self.stops = {}
-        for role in "pkw":  # one by one: what is traced is slower, and more is done meanwhile
+        for role in self.roles:  # one by one: what is traced is slower, and more is done meanwhile
             first = self.run(os.path.join(top, f"{mode}-{role}"), f"{job}-{role}", f"{role}{10**9}=")
             if first.skip:
                 return
             assert first.status == 0 and first.out == self.out, f"nobody killed: {first.report}"
+            said = self.more("", first, os.path.join(top, f"{mode}-{role}"))
+            assert not said, f"nobody killed: {said}"
             assert (summary.captured(first.err) or 0) > 8, f"not captured: {first.err}"
             self.stops[role] = first.stops[role]
+
+    def environment(self, directory, job):
+        return program.environment(job, self.mode, PORTUS_SAMPLE=0)
+
+    def more(self, victims, run, directory):
+        """What else is wrong with a run, or an empty text."""
+        return ""
 
     def run(self, directory, job, events):
         """A run with events, in a new directory."""
         os.mkdir(directory)
-        env = program.environment(job, self.mode, PORTUS_SAMPLE=0)
+        env = self.environment(directory, job)
         env["STEP_PRELOAD"] = env.pop("LD_PRELOAD")
         argv = [STEP, directory, str(LIMIT), events, SAVES, *self.files]
         done = subprocess.run(argv, env=env, capture_output=True, check=False, timeout=LIMIT + 30)
@@ -116,13 +128,14 @@ class Run:
         with open(directory + ".err", "rb") as f:
             self.err = f.read()
         self.out = b"".join(line for line in lines if line != b"fired\n")
+        self.at = [sum(x != b"fired\n" for x in lines[:i]) for i, line in enumerate(lines) if line == b"fired\n"]
         self.said = [int(n) for n in self.out.split(b"\n") if n.isdigit()]
         self.refused = sum(map(int, re.findall(rb"not captured:.*?\b(\d+) files? no agent", self.err)))
 
 
 def wrong(way, events, run, directory):
     """What is wrong with it, or an empty text."""
-    victims = "".join(re.findall(r"=([pkwr]+)", events)[:len(run.fired)])
+    victims = "".join(re.findall(r"[=-]([pkwrd]+)", events)[:len(run.fired)])
     if run.late or run.status is None:
         return "no end"
     if run.status != 0 and not (run.status == -9 and "p" in victims):
@@ -149,12 +162,12 @@ def wrong(way, events, run, directory):
         for name, entry in state.snapshot(directory).items():
             if entry.blocks > entry.size + state.SLACK:
                 return f"{name} has room for {entry.blocks} bytes, of which it uses {entry.size}"
-    return ""
+    return way.more(victims, run, directory)
 
 
 def stop(chance, way, i=0, count=1):
     """A role, and a stop in the i-th of count equal parts of all of its stops; and how exactly."""
-    role = chance.choices("pwk", (5, 4, 1))[0]
+    role = chance.choices(way.roles, way.chances)[0]
     number = 1 + int((i + chance.random()) * way.stops[role] / count)
     exact = chance.random()
     if exact < 0.15:
@@ -166,13 +179,14 @@ def plan(ways, kinds, total, seed):
     """[(way, kind, events)]: about total kills, spread evenly over all stops."""
     chance, trials = random.Random(seed), []
     more = dict((way[0], way[2]) for way in WAYS)
-    weight = sum(n for _, n in kinds.values()) * sum(more[w.mode] for w in ways)
+    weight = sum(n for _, n in kinds.values()) * sum(more.get(w.mode, 1) for w in ways)
     for name, (forms, often) in kinds.items():
         for way in ways:
-            count = max(len(forms), total * often * more[way.mode] // weight)
+            count = max(len(forms), total * often * more.get(way.mode, 1) // weight)
             for i in range(count):
-                second = f"{chance.choice('pwk')}{chance.randrange(1, chance.choice((10, 60, 400)))}"
-                events = forms[i % len(forms)].format(stop(chance, way, i, count), second, chance.randrange(1, 3000))
+                second = f"{chance.choice(way.roles)}{chance.randrange(1, chance.choice((10, 60, 400)))}"
+                events = forms[i % len(forms)].format(stop(chance, way, i, count), second, chance.randrange(1, 3000),
+                                                      chance.randrange(1, 60))
                 trials.append((way, name, events))
     chance.shuffle(trials)
     return trials
@@ -181,12 +195,12 @@ def plan(ways, kinds, total, seed):
 class Sweep:
     """Many trials below a directory; counts what came of them."""
 
-    def __init__(self, top, job, modes=None):
+    def __init__(self, top, job, modes=None, ways=None):
         self.top, self.job, self.number = top, job, itertools.count()
         self.done, self.idle = collections.Counter(), 0
-        self.calls, self.places = {r: set() for r in "pkw"}, {r: set() for r in "pkw"}
+        self.calls, self.places = {r: set() for r in "pkwd"}, {r: set() for r in "pkwd"}
         self.failed = []
-        self.ways = [Way(mode, large, top, job) for mode, large, _ in WAYS if modes is None or mode in modes]
+        self.ways = ways or [Way(mode, large, top, job) for mode, large, _ in WAYS if modes is None or mode in modes]
         self.skip = not all(way.stops for way in self.ways)
 
     def one(self, trial):
@@ -223,11 +237,12 @@ class Sweep:
         return len(self.failed)
 
     def table(self):
-        names = {"p": "program", "k": "keeper", "w": "worker"}
+        names = {"p": "program", "k": "keeper", "w": "worker", "d": "store"}
         yield f"{sum(self.done.values())} kills, {len(self.failed)} failed; {self.idle} came after the end"
         for kind, count in sorted(self.done.items()):
             yield f"  {kind}: {count}"
-        for role, name in names.items():
+        for role in self.ways[0].roles:
+            name = names[role]
             every = sum(way.stops[role] for way in self.ways)
             yield f"  at {len(self.places[role])} of {every} stops of the {name}, {len(self.calls[role])} system calls"
 

@@ -55,7 +55,9 @@ def states(ops):
         elif op in ("unlink", "rmdir"):
             del now[rest[0]]
         elif op == "rename":
-            now[rest[1]] = now.pop(rest[0])
+            old, new = rest
+            now = {new + n[len(old):] if n == old or n.startswith(old + "/") else n: v for n, v in now.items()
+                   if n != new}
         elif op in OPENS:
             path, at = rest[0], 0
             now[path] = b""

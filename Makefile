@@ -37,7 +37,7 @@ FORMAT   := $(call objects,src/format)
 AGENT    := $(call objects,src/agent)
 STORE    := $(call objects,src/store)
 CTL      := $(call objects,src/ctl)
-POOL     := $(patsubst %,$(B)/src/store/%.o,body catalogue change draft guard index keep map medium pool ranges read recover room space)
+POOL     := $(patsubst %,$(B)/src/store/%.o,body catalogue change draft guard index keep key map medium original pool ranges read recover room scrub size space)
 SHIM     := $(call objects,preload)
 
 UNIT     := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/*_test.c))

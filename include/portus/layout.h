@@ -90,6 +90,7 @@ struct portus_pool_slot {
 
 #define PORTUS_POOL_PINNED 1u
 #define PORTUS_POOL_STAMPED 2u
+#define PORTUS_POOL_DAMAGED 4u /* some of its bytes are known not to have their CRC */
 
 /*
  * Followed by: the handle, then zeros to a multiple of 8; path and job, each with its

@@ -58,7 +58,7 @@ static int grow(const char *path, const char *text)
     }
     if (pool_open(&pool, path, true) != 0)
         return CTL_FAILED;
-    error = pool_grow(pool, size);
+    error = pool_set_size(pool, size);
     pool_close(pool);
     return error == 0 ? CTL_OK : CTL_FAILED;
 }

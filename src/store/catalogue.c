@@ -83,6 +83,16 @@ enum slot_state slot_judge(const uint8_t uuid[16], uint32_t slot,
     return valid(uuid, slot, &copies[1]) ? SLOT_SECOND : SLOT_DAMAGED;
 }
 
+/* Neither set nor never set. */
+static bool marks_damaged(const uint8_t uuid[16], uint32_t slot,
+                          const struct portus_pool_slot *line)
+{
+    static const struct portus_pool_marks none;
+
+    return line->marks.crc != marks_crc(uuid, slot, &line->marks) &&
+           memcmp(&line->marks, &none, sizeof(none)) != 0;
+}
+
 enum marks_state slot_marks(const uint8_t uuid[16], uint32_t slot, uint64_t number,
                             const struct portus_pool_slot copies[2],
                             struct portus_pool_marks *marks)
@@ -96,11 +106,9 @@ enum marks_state slot_marks(const uint8_t uuid[16], uint32_t slot, uint64_t numb
     for (int copy = 0; copy < 2; copy++) {
         const struct portus_pool_marks *line = &copies[copy].marks;
 
-        if (memcmp(line, &none, sizeof(none)) == 0)
-            continue;
-        if (line->crc != marks_crc(uuid, slot, line)) {
+        if (marks_damaged(uuid, slot, &copies[copy])) {
             bad++;
-        } else if (line->number == number && !found) {
+        } else if (memcmp(line, &none, sizeof(none)) != 0 && line->number == number && !found) {
             *marks = *line;
             found = true;
         }
@@ -170,20 +178,32 @@ int slot_retire(struct map *map, const struct portus_pool_superblock *super, uin
     return error;
 }
 
-int slot_mark(struct map *map, const struct portus_pool_superblock *super, uint32_t slot,
-              struct portus_pool_marks *marks)
+static int write_marks(struct map *map, const struct portus_pool_superblock *super, uint32_t slot,
+                       struct portus_pool_marks *marks, int first)
 {
     int error = 0;
 
     marks->crc = marks_crc(super->uuid, slot, marks);
-    for (int copy = 0; copy < 2 && error == 0; copy++) {
-        error = map_write(map,
-                          slot_offset(super, slot, copy) + offsetof(struct portus_pool_slot, marks),
-                          marks, sizeof(*marks));
+    for (int i = 0; i < 2 && error == 0; i++) {
+        error = map_write(
+            map, slot_offset(super, slot, first ^ i) + offsetof(struct portus_pool_slot, marks),
+            marks, sizeof(*marks));
         if (error == 0)
             error = map_fence(map);
     }
     return error;
+}
+
+int slot_mark(struct map *map, const struct portus_pool_superblock *super, uint32_t slot,
+              struct portus_pool_marks *marks)
+{
+    return write_marks(map, super, slot, marks, 0);
+}
+
+int slot_mend_marks(struct map *map, const struct portus_pool_superblock *super, uint32_t slot,
+                    const struct portus_pool_slot copies[2], struct portus_pool_marks *marks)
+{
+    return write_marks(map, super, slot, marks, !marks_damaged(super->uuid, slot, &copies[0]));
 }
 
 /* ---- superblocks ---- */

@@ -64,6 +64,11 @@ int slot_retire(struct map *map, const struct portus_pool_superblock *super, uin
 int slot_mark(struct map *map, const struct portus_pool_superblock *super, uint32_t slot,
               struct portus_pool_marks *marks);
 
+/* The same where one of the copies that were read is damaged: that one first, so that never
+ * both are. */
+int slot_mend_marks(struct map *map, const struct portus_pool_superblock *super, uint32_t slot,
+                    const struct portus_pool_slot copies[2], struct portus_pool_marks *marks);
+
 /* --- superblocks --- */
 
 /* Whether a page that was read begins with one, and its fields are possible in size bytes.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * keep.c -- what changes committed versions, all but their bytes: rename, pin, removal, growth
+ * keep.c -- what changes committed versions, all but their bytes: rename, pin, removal
  *
  * Not here: which versions may go when room is needed (room.c).
  */
@@ -71,8 +71,16 @@ int pool_remove(struct pool *pool, const struct pool_version *version)
     return error;
 }
 
+static bool body_lost(const struct pool *pool, const struct entry *entry, struct body *body)
+{
+    int error = pool_body(pool, entry, body);
+
+    return error == -EUCLEAN || error == -EIO;
+}
+
 int pool_remove_damaged(struct pool *pool)
 {
+    struct body body = {0};
     int error = may_write(pool);
 
     while (error == 0 && pool->damaged_count > 0) {
@@ -85,16 +93,41 @@ int pool_remove_damaged(struct pool *pool)
         space_give(&pool->slots, damaged->slot, 1);
         pool->damaged_count--;
     }
+    for (size_t i = pool->count; i-- > 0 && error == 0;) {
+        const struct entry *entry = &pool->entries[i];
+        struct pool_version version = {.number = entry->number, .place = entry->slot};
+
+        if (!entry->dead && entry->damaged && body_lost(pool, entry, &body)) {
+            error = pool_remove(pool, &version);
+            i = pool->count; /* they may have moved */
+        }
+    }
+    body_free(&body);
     return error;
 }
 
 /* ---- marks ---- */
 
+int pool_flag(struct pool *pool, const struct entry *entry, uint32_t flag, bool on)
+{
+    struct portus_pool_slot copies[2];
+    struct portus_pool_marks marks;
+    int error = may_write(pool);
+
+    for (int copy = 0; copy < 2 && error == 0; copy++)
+        error = map_read(pool->map, slot_offset(&pool->super, entry->slot, copy), &copies[copy],
+                         sizeof(copies[copy]));
+    if (error != 0)
+        return error;
+    slot_marks(pool->super.uuid, entry->slot, entry->number, copies, &marks);
+    marks.flags &= ~flag;
+    marks.flags |= on ? flag : 0;
+    return slot_mark(pool->map, &pool->super, entry->slot, &marks);
+}
+
 int pool_pin(struct pool *pool, const struct pool_version *version, bool pinned)
 {
     struct entry *entry = find(pool, version);
-    struct portus_pool_slot copies[2];
-    struct portus_pool_marks marks;
     int error = may_write(pool);
 
     if (error != 0)
@@ -103,15 +136,7 @@ int pool_pin(struct pool *pool, const struct pool_version *version, bool pinned)
         return -ESTALE;
     if (entry->pinned == pinned)
         return 0;
-    for (int copy = 0; copy < 2 && error == 0; copy++)
-        error = map_read(pool->map, slot_offset(&pool->super, entry->slot, copy), &copies[copy],
-                         sizeof(copies[copy]));
-    if (error != 0)
-        return error;
-    slot_marks(pool->super.uuid, entry->slot, entry->number, copies, &marks);
-    marks.flags &= ~PORTUS_POOL_PINNED;
-    marks.flags |= pinned ? PORTUS_POOL_PINNED : 0;
-    error = slot_mark(pool->map, &pool->super, entry->slot, &marks);
+    error = pool_flag(pool, entry, PORTUS_POOL_PINNED, pinned);
     if (error == 0)
         entry->pinned = pinned;
     if (error == 0 && !pinned)
@@ -189,33 +214,4 @@ int pool_rename(struct pool *pool, const struct pool_key *key, const char *path,
     body_free(&old);
     body_free(&renamed);
     return error;
-}
-
-/* ---- growth ---- */
-
-int pool_grow(struct pool *pool, uint64_t size)
-{
-    struct portus_pool_superblock super = pool->super;
-    int error = may_write(pool);
-
-    if (error != 0)
-        return error;
-    super.pool_bytes = size & -(uint64_t)PORTUS_POOL_PAGE;
-    if (super.pool_bytes <= pool->super.pool_bytes) {
-        log_error("%s: has %llu bytes and cannot become smaller or stay so", pool->map->path,
-                  (unsigned long long)pool->super.pool_bytes);
-        return -EINVAL;
-    }
-    error = map_extend(pool->map, super.pool_bytes);
-    if (error != 0)
-        return error;
-    super.generation++;
-    error = super_write(pool->map, &super, 1);
-    if (error == 0)
-        error = space_extend(&pool->data, (super.pool_bytes - super.data) / PORTUS_POOL_UNIT);
-    if (error != 0)
-        return error;
-    pool->super = super;
-    pool->bounds.end = super.pool_bytes;
-    return 0;
 }

@@ -78,6 +78,11 @@ int store_key(int fd, struct pool_key *key)
     return 0;
 }
 
+int64_t store_nanoseconds(const struct timespec *time)
+{
+    return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
+}
+
 int store_path(int fd, char *path, size_t size)
 {
     struct stat status, there;

@@ -58,6 +58,9 @@ void map_close(struct map *map);
 /* Makes it size bytes, with blocks for them. -EFBIG: a device is no larger. */
 int map_extend(struct map *map, uint64_t size);
 
+/* Cuts a file to size bytes; what was beyond is not needed any more. */
+int map_cut(struct map *map, uint64_t size);
+
 int map_read(struct map *map, uint64_t offset, void *to, size_t length);
 int map_load(struct map *map, uint64_t offset, uint64_t *value);
 

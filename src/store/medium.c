@@ -496,3 +496,19 @@ int map_extend(struct map *map, uint64_t size)
         error = fail(map, "fsync", errno);
     return error != 0 ? error : map_bytes(map, size);
 }
+
+int map_cut(struct map *map, uint64_t size)
+{
+    struct medium *medium = map->medium;
+    int error;
+
+    if (medium->device || medium->mapped == NULL)
+        return 0;
+    error = map_fence(map);
+    if (error == 0)
+        error = map_bytes(map, size);
+    if (error == 0 && ftruncate(medium->fd, (off_t)size) != 0)
+        log_warn("%s: is smaller now, but its file could not be cut: %s", map->path,
+                 strerror(errno));
+    return error;
+}

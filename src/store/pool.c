@@ -292,7 +292,7 @@ int pool_body(const struct pool *pool, const struct entry *entry, struct body *b
     stale = pool_stands(pool, entry);
     if (stale != 0)
         return stale;
-    if (error != 0)
+    if (error != 0 && !entry->damaged) /* else it was said */
         log_error("%s: version %llu is damaged: %s", pool->map->path,
                   (unsigned long long)entry->number, why);
     return error;
@@ -326,6 +326,7 @@ static int describe(const struct pool *pool, struct entry *entry, struct body *b
     version->attributes = body_attributes(head, entry->text, entry->text + head->path_bytes);
     version->stored = entry->units * PORTUS_POOL_UNIT;
     version->pinned = entry->pinned;
+    version->damaged = entry->damaged;
     version->place = entry->slot;
     return 0;
 }

@@ -49,6 +49,7 @@ struct pool_version {
     struct pool_attributes attributes;
     uint64_t stored; /* bytes of the pool that it takes */
     bool pinned;
+    bool damaged;   /* some of its bytes are known not to have their CRC */
     uint32_t place; /* slot in the catalogue */
 };
 
@@ -134,7 +135,8 @@ int pool_verify(const struct pool *pool, const struct pool_version *version);
 int pool_pin(struct pool *pool, const struct pool_version *version, bool pinned);
 int pool_remove(struct pool *pool, const struct pool_version *version);
 
-/* Frees the slots of all versions that were found damaged when it was opened. */
+/* Frees the slots of all versions that were found damaged when it was opened, and of those of
+ * which the list of their bytes was lost since. */
 int pool_remove_damaged(struct pool *pool);
 
 /* Removes the oldest versions that are superseded and not pinned until bytes and two slots are
@@ -143,7 +145,8 @@ int pool_remove_damaged(struct pool *pool);
  * renamed over another supersedes it. Returns bytes that are free then, or a negative errno. */
 int64_t pool_make_room(struct pool *pool, uint64_t bytes, unsigned keep);
 
-/* Enlarges the pool to size bytes (a file is extended). */
-int pool_grow(struct pool *pool, uint64_t size);
+/* Makes the pool size bytes large, in whole pages; a file is extended or cut. -EBUSY: what lies
+ * beyond is not free. */
+int pool_set_size(struct pool *pool, uint64_t size);
 
 #endif

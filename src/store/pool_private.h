@@ -24,7 +24,7 @@ struct entry {
     uint32_t slot;
     uint32_t other; /* while it is opened: the entry that takes this one's extents, + 1 */
     uint8_t copy;   /* of the catalogue: which says that it is committed */
-    bool pinned, settled, dead;
+    bool pinned, settled, damaged, dead;
 };
 
 /* Where to look for versions that may go: from `next` on, and at those of `again` before it. */
@@ -95,6 +95,9 @@ void room_moved(struct pool *pool);
 
 /* Whether the slot of an entry still says so. -ESTALE: not. */
 int pool_stands(const struct pool *pool, const struct entry *entry);
+
+/* Sets or clears a flag of an entry's marks: in the pool only, the rest is the caller's. */
+int pool_flag(struct pool *pool, const struct entry *entry, uint32_t flag, bool on);
 
 /* Loads an entry's body; a damaged one is told of. -ESTALE: removed meanwhile. */
 int pool_body(const struct pool *pool, const struct entry *entry, struct body *body);

@@ -148,6 +148,7 @@ static void mend_marks(struct pool *pool, uint32_t slot, const struct portus_poo
     enum marks_state state = slot_marks(pool->super.uuid, slot, entry->number, copies, &marks);
 
     entry->pinned = marks.flags & PORTUS_POOL_PINNED;
+    entry->damaged = marks.flags & PORTUS_POOL_DAMAGED;
     if (state == MARKS_VALID)
         return;
     if (state != MARKS_HALF) {
@@ -159,8 +160,8 @@ static void mend_marks(struct pool *pool, uint32_t slot, const struct portus_poo
                                    " is damaged or unfinished: the other is used%s",
              slot, entry->number, "");
     }
-    if (pool->map->writable)
-        slot_mark(pool->map, &pool->super, slot, &marks); /* again at the next opening, if not */
+    if (pool->map->writable) /* again at the next opening, if not */
+        slot_mend_marks(pool->map, &pool->super, slot, copies, &marks);
 }
 
 /* One slot: an entry more, or damage, or nothing. */

@@ -53,6 +53,15 @@ int space_extend(struct space *space, uint64_t units)
     return 0;
 }
 
+void space_cut(struct space *space, uint64_t units)
+{
+    space->free -= space->units - units;
+    space->units = units;
+    space->longest = units;
+    if (space->next >= units)
+        space->next = 0;
+}
+
 /* The first unit from `from` on, below end, that is taken or not; end if there is none. */
 static uint64_t find(const struct space *space, uint64_t from, uint64_t end, bool what)
 {

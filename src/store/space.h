@@ -20,6 +20,7 @@ struct space {
 int space_open(struct space *space, uint64_t units);
 void space_close(struct space *space);
 int space_extend(struct space *space, uint64_t units);
+void space_cut(struct space *space, uint64_t units); /* what goes must be free */
 
 /* Takes a run of up to wanted units, a shorter one only if there is none of that length.
  * Returns how many; 0: nothing is free. */

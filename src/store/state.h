@@ -66,13 +66,13 @@ void store_cancel(struct store *store, uint32_t peer, uint32_t id);
 /* key.c: what the file behind fd is, and where. 0 or a negative errno. */
 int store_key(int fd, struct pool_key *key);
 int store_path(int fd, char *path, size_t size);
+int64_t store_nanoseconds(const struct timespec *time); /* since 1970 */
 
 /* evict.c: makes bytes free for a file of that path and job. 0 or a negative errno; -ENOSPC. */
 int store_room(struct store *store, const char *path, const char *job, uint64_t bytes);
 
 /* whole.c: whether all files beside path are in the pool as they are on the disk. */
 bool store_whole(const struct store *store, const char *path);
-int64_t store_nanoseconds(const struct timespec *time); /* since 1970 */
 
 /* follow.c: the file or directory behind fd was renamed. */
 void store_follow(struct store *store, int fd);

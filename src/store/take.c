@@ -36,11 +36,6 @@ static struct {
     char path[PATH_MAX + 1];
 } now;
 
-int64_t store_nanoseconds(const struct timespec *time)
-{
-    return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
-}
-
 static void end(struct store *store, int error, uint64_t number)
 {
     pool_drop(now.pulled.draft);

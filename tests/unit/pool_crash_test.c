@@ -8,6 +8,7 @@
  * from what is left, and must be as before the operation or as after it.
  */
 #include "pool_tape.h"
+#include "store/scrub.h"
 
 #define SIZE (IMAGE_DATA + (128u << 10))
 #define LIMIT (SIZE + (64u << 10)) /* grown */
@@ -17,14 +18,17 @@
 #if defined(__SANITIZE_THREAD__)
 #define SAMPLES 10 /* one thread: to see that it runs */
 #define OPERATIONS 60
+#define SCRUBS 9
 #define STATES_LEAST 1000
 #elif defined(__SANITIZE_ADDRESS__)
 #define SAMPLES 50 /* ten times slower */
 #define OPERATIONS 250
+#define SCRUBS 36
 #define STATES_LEAST 20000
 #else
 #define SAMPLES 150
 #define OPERATIONS 500
+#define SCRUBS 180
 #define STATES_LEAST 100000
 #endif
 
@@ -36,9 +40,12 @@ static uint64_t states;
 static struct {
     struct contents contents[40]; /* before, between the steps of the operation, after */
     unsigned count;
-    bool may_refuse;   /* no pool is there yet, or no more */
-    bool may_repair;   /* it changes superblocks or marks, where a torn line is damage */
-    uint64_t sizes[2]; /* of the pool, before and after */
+    uint64_t unreadable; /* a version that may be damaged, and is in none of contents; 0: none */
+    uint32_t right;      /* CRC of its bytes */
+    bool seen;           /* it was found */
+    bool may_refuse;     /* no pool is there yet, or no more */
+    bool may_repair;     /* it changes superblocks or marks, where a torn line is damage */
+    uint64_t sizes[2];   /* of the pool, before and after */
 } allowed;
 
 static bool is_allowed(const struct contents *contents)
@@ -49,9 +56,33 @@ static bool is_allowed(const struct contents *contents)
     return false;
 }
 
+static int sum_others(const struct pool_version *version, void *argument)
+{
+    struct contents *contents = argument;
+    char bytes[8192];
+
+    if (version->number != allowed.unreadable)
+        return sum_version(version, argument);
+    /* Whatever is read of it is right. */
+    if (pool_read(contents->pool, version, 0, bytes, version->attributes.size) == 0)
+        assert_int_equal(portus_crc32(0, bytes, version->attributes.size), allowed.right);
+    contents->stored += version->stored;
+    allowed.seen = true;
+    return 0;
+}
+
+static struct contents contents_now(const struct pool *pool)
+{
+    struct contents contents = {.pool = pool};
+
+    allowed.seen = false;
+    pool_each(pool, sum_others, &contents);
+    return contents;
+}
+
 static void check_pool(struct pool *pool, bool repaired)
 {
-    struct contents contents = contents_of(pool);
+    struct contents contents = contents_now(pool);
     struct pool_state look;
 
     assert_int_equal(contents.error, 0);
@@ -61,6 +92,8 @@ static void check_pool(struct pool *pool, bool repaired)
     assert_true(look.size == allowed.sizes[0] || look.size == allowed.sizes[1]);
     if (!repaired || !allowed.may_repair)
         assert_int_equal(look.repaired, 0);
+    assert_true(allowed.seen == (allowed.unreadable != 0));
+    contents.count += allowed.seen; /* it has a slot */
     if (pool->map->writable)
         check_free(pool, &contents);
 }
@@ -97,14 +130,15 @@ static void check_state(uint64_t *seed)
     check_pool(pool, false);
     assert_int_equal(undo.count, written);
     if (below(seed, 16) == 0) { /* and it works */
-        struct contents contents = contents_of(pool);
+        struct contents contents = contents_now(pool);
         size_t count = contents.count;
 
         error = image_commit(pool, 99, "/later", 99, 2000, &number);
         assert_true(error == 0 || (error == -ENOSPC && pool->data.free < 8));
-        contents = contents_of(pool);
+        contents = contents_now(pool);
         assert_int_equal(contents.error, 0);
         assert_int_equal(contents.count, count + (error == 0));
+        contents.count += allowed.seen;
         check_free(pool, &contents);
     }
     pool_close(pool);
@@ -421,9 +455,179 @@ static void test_grow(void **state)
         pool_close(pool);
         pool = begin();
         allowed.may_repair = true;
-        assert_int_equal(pool_grow(pool, LIMIT), 0);
+        assert_int_equal(pool_set_size(pool, LIMIT), 0);
         end(pool, &seed);
     }
+}
+
+static void test_shrink(void **state)
+{
+    uint64_t seed = 45, number, before = states;
+    struct pool *pool;
+
+    for (int i = 0; i < 8; i++) {
+        image_make(work, SIZE, 32);
+        pool = begin();
+        assert_int_equal(image_commit(pool, 1, "/d/a", 5, 3000, &number), 0);
+        if (i % 2 == 0)
+            assert_int_equal(pool_set_size(pool, LIMIT), 0);
+        pool_close(pool);
+        pool = begin();
+        allowed.may_repair = true;
+        assert_int_equal(pool_set_size(pool, SIZE - (i / 2 << 12)), 0);
+        end(pool, &seed);
+    }
+    print_message("%llu states of shrinking\n", (unsigned long long)(states - before));
+}
+
+/*
+ * The first save is being read when the third one takes its room: what is read are its bytes, or
+ * that it is gone.
+ */
+static struct {
+    struct pool *pool;
+    struct pool_version version;
+    uint64_t seed;
+    char bytes[40000];
+    size_t reads, gone;
+} reader;
+
+static void read_on(void)
+{
+    static char bytes[sizeof(reader.bytes)];
+    uint64_t offset = below(&reader.seed, sizeof(bytes));
+    size_t length = 1 + below(&reader.seed, sizeof(bytes) - offset);
+    int error = pool_read(reader.pool, &reader.version, offset, bytes, length);
+
+    if (error == 0)
+        assert_memory_equal(bytes, reader.bytes + offset, length);
+    else
+        assert_int_equal(error, -ESTALE);
+    reader.gone += error != 0;
+    reader.reads++;
+}
+
+static void test_reader(void **state)
+{
+    uint64_t seed = 46, before = states, first, number;
+
+    for (int i = 0; i < 10; i++) {
+        struct contents after;
+        struct pool *pool;
+
+        image_make(work, SIZE, 32);
+        memset(work + SIZE, 0, LIMIT - SIZE);
+        pool = begin();
+        fill_bytes(reader.bytes, sizeof(reader.bytes), (10 + i) | 1);
+        assert_int_equal(image_commit(pool, 1, "/d/a", 10 + i, sizeof(reader.bytes), &first), 0);
+        assert_int_equal(image_commit(pool, 1, "/d/a", 30 + i, 45000 + i, &number), 0);
+        pool_close(pool);
+        pool = begin();
+        assert_int_equal(image_open_by(&reader.pool, work, LIMIT, false, &image_backend, NULL), 0);
+        reader.version.number = first;
+        assert_int_equal(pool_each(reader.pool, take, &reader.version), 1);
+        reader.seed = 47 + i;
+        reader.reads = reader.gone = 0;
+        tape_watch = read_on;
+        assert_true(pool_make_room(pool, 60 << 10, 1) >= 60 << 10);
+        after = contents_of(pool);
+        assert_int_equal(after.count, 1);
+        allow_steps(&allowed.contents[0], &after);
+        assert_int_equal(reader.gone > 0, true); /* from its removal on */
+        assert_int_equal(image_commit(pool, 1, "/d/a", 50 + i, 50000 + i, &number), 0);
+        tape_watch = NULL;
+        assert_true(reader.reads > 8 && reader.gone < reader.reads);
+        pool_close(reader.pool);
+        end(pool, &seed);
+    }
+    print_message("%llu states of a third save\n", (unsigned long long)(states - before));
+}
+
+/* ---- scrub ---- */
+
+static struct pool_version damaged;
+
+static int fetch(const struct pool_version *version, const struct scrub_stamp *stamp,
+                 uint64_t offset, void *to, size_t length)
+{
+    static char bytes[8192];
+
+    fill_bytes(bytes, version->attributes.size, (uint64_t)version->attributes.mtime | 1);
+    memcpy(to, bytes + offset, length);
+    return version->number == damaged.number ? 0 : -ESTALE;
+}
+
+/* Damages one of what a scrub repairs, in the pool and in what a power cut begins with. */
+static void damage(struct pool *pool, unsigned kind, uint64_t *seed)
+{
+    uint64_t at = 0, length = 64;
+    struct body body = {0};
+    char bytes[128];
+
+    assert_true(any(pool, seed, &damaged));
+    if (kind < 2)
+        at = super_offset((int)kind), length = 128;
+    else if (kind < 6) /* a copy of a slot, or of its marks */
+        at = slot_offset(&pool->super, damaged.place, kind & 1) + (kind < 4 ? 0 : 64);
+    if (kind < 6) {
+        fill_bytes(bytes, length, random64(seed) | 1);
+        memcpy(work + at, bytes, length);
+        memcpy(image + at, bytes, length);
+        return;
+    }
+    assert_int_equal(pool_body(pool, pool_find(pool, damaged.number), &body), 0);
+    for (uint64_t i = 0; i < body.head->extents; i++) {
+        at = body.extents[i].place + below(seed, body.extents[i].length);
+        work[at] ^= 0x10;
+        image[at] ^= 0x10;
+    }
+    body_free(&body);
+    allowed.unreadable = damaged.number;
+}
+
+static void test_scrub(void **state)
+{
+    static char bytes[8192];
+    uint64_t seed = 48, before = states, number;
+
+    for (int i = 0; i < SCRUBS; i++) {
+        struct scrub *scrub;
+        struct pool *pool;
+        struct pool_version version;
+        unsigned kind = i % 9;
+        int more = 1;
+
+        image_make(work, SIZE, 32);
+        pool = begin();
+        for (int j = 0; j < 4; j++)
+            assert_int_equal(
+                image_commit(pool, j, "/d/a", 60 + j, 100 + below(&seed, 6000), &number), 0);
+        version.number = number;
+        assert_int_equal(pool_each(pool, take, &version), 1);
+        assert_int_equal(pool_pin(pool, &version, true), 0);
+        pool_close(pool);
+        pool = begin();
+        damage(pool, kind, &seed);
+        if (allowed.unreadable != 0) {
+            fill_bytes(bytes, damaged.attributes.size, (uint64_t)damaged.attributes.mtime | 1);
+            allowed.right = portus_crc32(0, bytes, damaged.attributes.size);
+            allowed.contents[0] = contents_now(pool);
+        }
+        allowed.may_repair = true;
+        assert_int_equal(scrub_begin(&scrub, pool, 0), 0);
+        while (more == 1)
+            more = scrub_step(scrub, 4096, i % 18 == 8 ? NULL : fetch); /* 8: marked as damaged */
+        assert_int_equal(more, 0);
+        scrub_end(scrub);
+        allowed.contents[allowed.count++] = contents_now(pool);
+        allowed.sizes[1] = pool->super.pool_bytes;
+        assert_true(same_contents(&allowed.contents[0], &allowed.contents[1]));
+        if (i % 18 != 8)
+            assert_int_equal(contents_of(pool).error, 0);
+        pool_close(pool);
+        replay(&seed);
+    }
+    print_message("%llu states of scrubbing\n", (unsigned long long)(states - before));
 }
 
 /* Over nothing, and over an older pool. */
@@ -531,11 +735,10 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_operations),
-        cmocka_unit_test(test_draft),
-        cmocka_unit_test(test_grow),
-        cmocka_unit_test(test_create),
-        cmocka_unit_test(test_sees_missing_flush),
+        cmocka_unit_test(test_operations), cmocka_unit_test(test_draft),
+        cmocka_unit_test(test_grow),       cmocka_unit_test(test_shrink),
+        cmocka_unit_test(test_reader),     cmocka_unit_test(test_scrub),
+        cmocka_unit_test(test_create),     cmocka_unit_test(test_sees_missing_flush),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -232,7 +232,7 @@ static void test_write_back_fails(void **state)
     assert_true(has_said("read-only from now on"));
     assert_int_equal(image_commit(pool, 1, "/a", 2, 5000, &number), -EIO);
     assert_false(has_said("read-only from now on"));
-    assert_int_equal(pool_grow(pool, 2 * SIZE), -EIO);
+    assert_int_equal(pool_set_size(pool, 2 * SIZE), -EIO);
     assert_int_equal(contents_of(pool).count, 1); /* what is committed is still read */
     pool_close(pool);
     assert_int_equal(pool_open(&pool, path, true), 0);
@@ -243,9 +243,9 @@ static void test_write_back_fails(void **state)
 static void test_grow(void **state)
 {
     struct contents before, after;
+    struct pool *pool, *reader;
     struct pool_state look;
     struct stat status;
-    struct pool *pool;
     uint64_t number;
 
     fresh(SIZE);
@@ -255,7 +255,7 @@ static void test_grow(void **state)
     assert_false(look.durable); /* whatever the environment says */
     assert_int_equal(image_commit(pool, 1, "/a", 1, 100000, &number), 0);
     before = contents_of(pool);
-    assert_int_equal(pool_grow(pool, 3 * SIZE), 0);
+    assert_int_equal(pool_set_size(pool, 3 * SIZE), 0);
     after = contents_of(pool);
     assert_true(same_contents(&before, &after));
     for (int i = 0; i < 3; i++)
@@ -264,6 +264,22 @@ static void test_grow(void **state)
     pool_close(pool);
     assert_int_equal(stat(path, &status), 0);
     assert_int_equal(status.st_size, 3 * SIZE);
+    assert_int_equal(pool_open(&pool, path, true), 0);
+    after = contents_of(pool);
+    assert_true(same_contents(&before, &after));
+    check_free(pool, &after);
+    /* The file becomes shorter as far as nothing is there; who reads it goes on. */
+    assert_int_equal(pool_open(&reader, path, false), 0);
+    assert_int_equal(pool_set_size(pool, SIZE / 4), -EBUSY);
+    assert_int_equal(pool_set_size(pool, SIZE), 0);
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_size, SIZE);
+    after = contents_of(reader);
+    assert_true(same_contents(&before, &after));
+    pool_close(reader);
+    after = contents_of(pool);
+    assert_true(same_contents(&before, &after));
+    pool_close(pool);
     assert_int_equal(pool_open(&pool, path, true), 0);
     after = contents_of(pool);
     assert_true(same_contents(&before, &after));

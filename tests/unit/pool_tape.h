@@ -26,6 +26,8 @@ static struct {
     char *base;
 } tape;
 
+static void (*tape_watch)(void); /* called after each event: by who reads meanwhile */
+
 static void record(int kind, const char *at, size_t length, const char *bytes)
 {
     if (tape.count == tape.room) {
@@ -42,6 +44,8 @@ static void record(int kind, const char *at, size_t length, const char *bytes)
         memcpy(tape.bytes + tape.used, bytes, length);
         tape.used += length;
     }
+    if (tape_watch != NULL)
+        tape_watch();
 }
 
 static void tape_copy(void *self, char *to, const void *from, size_t length)

@@ -527,9 +527,11 @@ static void test_grow(void **state)
     assert_int_equal(pool_open_map(&pool, map, true), 0);
     assert_int_equal(image_commit(pool, 1, "/g", 1, 3000, &number), 0);
     before = contents_of(pool);
-    assert_int_equal(pool_grow(pool, SIZE), -EINVAL);
-    assert_int_equal(pool_grow(pool, 4ull * SIZE), -EFBIG);
-    assert_int_equal(pool_grow(pool, 2 * SIZE - 1), 0);
+    assert_int_equal(pool_set_size(pool, SIZE), 0);
+    assert_int_equal(pool_set_size(pool, 1), -EBUSY);
+    assert_int_equal(pool_set_size(pool, 0), -EBUSY);
+    assert_int_equal(pool_set_size(pool, 4ull * SIZE), -EFBIG);
+    assert_int_equal(pool_set_size(pool, 2 * SIZE - 1), 0);
     pool_look(pool, &look);
     assert_int_equal(look.size, (2 * SIZE - 1) & -4096u);
     pool_close(pool);
@@ -542,6 +544,71 @@ static void test_grow(void **state)
     pool_close(pool);
     /* What is cut is refused. */
     assert_int_equal(image_open_by(&pool, base, SIZE, true, &image_backend, NULL), -EUCLEAN);
+}
+
+/* The end comes down to the last unit that is taken, and no further. */
+static void test_shrink(void **state)
+{
+    struct contents before, after;
+    struct pool_draft *draft;
+    struct pool_state look;
+    struct pool *pool;
+    uint64_t number, seed = 21;
+    struct pool_key key = key_of(3);
+
+    for (int i = 0; i < 200; i++) {
+        uint64_t last, size;
+
+        image_make(base, SIZE, 32);
+        pool = image_open(base, SIZE);
+        for (int j = 0; j < 4; j++) {
+            pool->data.next = below(&seed, pool->data.units);
+            assert_int_equal(image_commit(pool, j, "/s", j, below(&seed, 9000), &number), 0);
+        }
+        before = contents_of(pool);
+        last = pool->data.units;
+        while (last > 0 && !(pool->data.bits[(last - 1) / 64] >> (last - 1) % 64 & 1))
+            last--;
+        last = pool->super.data + last * PORTUS_POOL_UNIT;
+        size = IMAGE_DATA + below(&seed, SIZE - IMAGE_DATA) + 1;
+        if (size <= SIZE - PORTUS_POOL_PAGE) {
+            uint64_t pages = (size + 4095) & -4096ull;
+            bool fits = pages >= last && pages >= IMAGE_DATA + (64 << 10);
+
+            assert_int_equal(pool_set_size(pool, size), fits ? 0 : -EBUSY);
+            pool_look(pool, &look);
+            assert_int_equal(look.size, fits ? pages : SIZE);
+        }
+        after = contents_of(pool);
+        assert_true(same_contents(&before, &after));
+        check_free(pool, &after);
+        /* It is used as any other, to the last unit, and made larger again. */
+        while (image_commit(pool, 9, "/t", 9, MAX_FILE, &number) == 0)
+            ;
+        pool_look(pool, &look);
+        assert_true(look.slots_free == 0 || look.free < MAX_FILE + 4096);
+        after = contents_of(pool);
+        assert_int_equal(after.error, 0);
+        check_free(pool, &after);
+        assert_int_equal(pool_set_size(pool, SIZE), 0);
+        check_free(pool, &after);
+        pool_close(pool);
+        pool = image_open(base, SIZE);
+        before = contents_of(pool);
+        assert_true(same_contents(&before, &after));
+        check_free(pool, &after);
+        pool_close(pool);
+    }
+    /* A draft's bytes are in the way, too. */
+    image_make(base, SIZE, 32);
+    pool = image_open(base, SIZE);
+    assert_int_equal(pool_begin(pool, &key, &draft), 0);
+    pool->data.next = pool->data.units - 1024;
+    assert_int_equal(pool_write(draft, 0, "x", 1), 0);
+    assert_int_equal(pool_set_size(pool, SIZE - PORTUS_POOL_PAGE), -EBUSY);
+    pool_drop(draft);
+    assert_int_equal(pool_set_size(pool, SIZE - PORTUS_POOL_PAGE), 0);
+    pool_close(pool);
 }
 
 /* No flipped bit makes a valid word, or a free one. */
@@ -589,8 +656,8 @@ int main(void)
         cmocka_unit_test(test_rename),       cmocka_unit_test(test_pin),
         cmocka_unit_test(test_room),         cmocka_unit_test(test_room_slots),
         cmocka_unit_test(test_room_settled), cmocka_unit_test(test_rename_settled),
-        cmocka_unit_test(test_grow),         cmocka_unit_test(test_word),
-        cmocka_unit_test(test_siphash),
+        cmocka_unit_test(test_grow),         cmocka_unit_test(test_shrink),
+        cmocka_unit_test(test_word),         cmocka_unit_test(test_siphash),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -27,7 +27,8 @@
  *                    <-            WELCOME
  *   STORE_FILE + the file ->
  *                    <-            STORE_DONE, when it is committed or cannot be
- *   STORE_PIN, STORE_REMOVE, STORE_ROOM ->
+ *   STORE_PIN, STORE_REMOVE, STORE_ROOM, STORE_SCRUB, STORE_SCRUBBED, STORE_CLEAN,
+ *   STORE_SIZE       ->
  *                    <-            STORE_DONE
  *
  * A store that is there when a file engages pulls its bytes from the ring, meanwhile:
@@ -68,8 +69,12 @@ enum portus_op {
     PORTUS_OP_STORE_DRAFT = 72,   /* a file whose records are to be pulled; without one: are not */
     PORTUS_OP_STORE_PULL = 73,    /* records that are ready */
     PORTUS_OP_STORE_PULLED = 74,
-    PORTUS_OP_STORE_DROP = 75, /* a draft is of no use any more */
-    PORTUS_OP_STORE_SEAL = 76, /* commit a draft; -EAGAIN: it does not hold all of the file */
+    PORTUS_OP_STORE_DROP = 75,      /* a draft is of no use any more */
+    PORTUS_OP_STORE_SEAL = 76,      /* commit a draft; -EAGAIN: it does not hold all of the file */
+    PORTUS_OP_STORE_SCRUB = 100,    /* begin a pass; so many bytes a second, 0: at full speed */
+    PORTUS_OP_STORE_SCRUBBED = 101, /* PORTUS_SCRUB_* of the pass: one number */
+    PORTUS_OP_STORE_CLEAN = 102,    /* remove the versions that are damaged and left out */
+    PORTUS_OP_STORE_SIZE = 103,     /* make the pool so many bytes large */
 };
 
 enum portus_role {
@@ -114,6 +119,15 @@ struct portus_message {
 #define PORTUS_STORE_UNPIN 2u
 #define PORTUS_STORE_PULLED 4u /* what was pulled of it is what stands in it */
 #define PORTUS_STORE_KEPT 8u   /* so it was committed already */
+
+/* Flags of STORE_SCRUBBED: which number is asked for. PASSES: that are finished; STORE_SCRUB is
+ * answered with what that will be when the pass is over. */
+#define PORTUS_SCRUB_PASSES 0u
+#define PORTUS_SCRUB_DONE 1u /* bytes */
+#define PORTUS_SCRUB_TOTAL 2u
+#define PORTUS_SCRUB_COPIES 3u   /* superblocks and slots that were written anew */
+#define PORTUS_SCRUB_REPAIRED 4u /* versions */
+#define PORTUS_SCRUB_DAMAGED 5u
 
 _Static_assert(sizeof(struct portus_message) == 40, "portus_message");
 

@@ -36,6 +36,7 @@ struct portus_env {
     char agent[PORTUS_ENV_TEXT];    /* PORTUS_AGENT: its path, or "": beside the shim */
     char store[PORTUS_ENV_TEXT];    /* PORTUS_STORE: path of a pool, or "" */
     uint64_t keep;                  /* PORTUS_KEEP: versions of a file */
+    uint64_t scrub;                 /* PORTUS_SCRUB, bytes a second; 0: not */
 };
 
 /* The table, for documents: a line for each variable of env.def. */

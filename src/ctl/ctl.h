@@ -34,6 +34,10 @@ int pin_main(int argc, char **argv);
 int unpin_main(int argc, char **argv);
 int rm_main(int argc, char **argv);
 int gc_main(int argc, char **argv);
+int scrub_main(int argc, char **argv);
+int diff_main(int argc, char **argv);
+int export_main(int argc, char **argv);
+int import_main(int argc, char **argv);
 
 /* One line on standard error: "portusctl: " and the text. Leaves errno alone. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -48,6 +52,13 @@ enum {
     OPTION_TO = 32,
     OPTION_FORCE = 64,
     OPTION_OBJECTS = 128,
+    OPTION_PACE = 256,
+    OPTION_BACKGROUND = 512,
+    OPTION_LONG = 1024,
+    OPTION_ALL = 2048,
+    OPTION_TAR = 4096,
+    OPTION_CLEAR = 8192,
+    OPTION_REMOVE_DAMAGED = 16384,
 };
 
 struct options {
@@ -58,7 +69,9 @@ struct options {
     const char *to;      /* --to DIR, or NULL */
     uint64_t version;    /* --version N; 0: not given */
     uint64_t objects;    /* --objects N; 0: not given */
-    int force;           /* --force was given */
+    uint64_t pace;       /* --pace SIZE, bytes a second; 0: not given */
+    int force;           /* --force, --background, ... were given */
+    int background, long_list, all, tar, clear, remove_damaged;
     const struct portus_env *env;
     int wrong_env; /* PORTUS_* variables with wrong values; each has been named */
 };

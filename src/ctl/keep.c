@@ -118,7 +118,8 @@ int verify_main(int argc, char **argv)
     struct options options;
     int operand = options_parse(&options, argc, argv, OPTION_STORE), status;
     char absolute[PATH_MAX], safe[TEXT_ROOM(PATH_MAX)];
-    uint64_t bytes = 0, good = 0, bad = 0;
+    uint64_t bytes = 0, left, good = 0, bad = 0;
+    struct pool_state state;
     struct vault_list found;
     struct pool *pool;
     struct bar bar;
@@ -131,12 +132,20 @@ int verify_main(int argc, char **argv)
     bar_start(&bar);
     for (int i = operand; status == 0 && (i == operand || i < argc); i++) {
         status = vault_find(&found, pool, i < argc ? argv[i] : NULL, absolute, argv[0]);
+        if (status == 0 && found.count == 0 && i < argc) {
+            complain("verify: %s: the pool has no version of it", argv[i]);
+            status = CTL_FAILED;
+        }
+        left = 0;
+        for (size_t j = 0; status == 0 && j < found.count; j++)
+            left += found.entry[j].version.stored;
         for (size_t j = 0; status == 0 && j < found.count; j++) {
             const struct pool_version *version = &found.entry[j].version;
             int error = pool_verify(pool, version);
 
             bytes += version->stored;
-            bar_draw(&bar, bytes, 0, NULL);
+            left -= version->stored;
+            bar_draw(&bar, bytes, left, NULL);
             if (error == -ESTALE)
                 continue; /* removed meanwhile */
             good += error == 0;
@@ -154,6 +163,9 @@ int verify_main(int argc, char **argv)
             vault_free(&found);
     }
     bar_clear(&bar);
+    pool_look(pool, &state);
+    if (operand >= argc)
+        bad += state.damaged; /* left out when it was opened */
     pool_close(pool);
     if (status != 0)
         return status;

@@ -16,6 +16,7 @@
 
 #include "common/log.h"
 #include "ctl/ctl.h"
+#include "ctl/vault.h"
 #include "portus/portus.h"
 
 static const struct command {
@@ -48,15 +49,22 @@ static const struct command {
      "CMD is only looked at, never run. Exit status: 0 works, 1 slower (something will\n"
      "not be captured), 2 off (nothing can be captured).\n"},
     {"pool", pool_main,
-     "create POOL SIZE [--objects N] [--force] | info POOL | check POOL | grow POOL SIZE",
-     "make a pool, look at one, enlarge it",
+     "create POOL SIZE [--objects N] [--force] | info POOL | check POOL [--remove-damaged] | "
+     "resize POOL SIZE",
+     "make a pool, look at one, resize it",
      "create makes a pool for versions of checkpoints: POOL is a file, best on persistent\n"
      "memory that is mounted with -o dax, or a device /dev/daxN.N; SIZE has K, M, G or T.\n"
-     "info shows what it is and how full. check reads all of it, and says what is damaged.\n"
-     "grow enlarges it. A training job uses it with PORTUS_STORE=POOL.\n"},
-    {"ls", ls_main, "[--store POOL] [--json] [PATH...]", "show the checkpoints that a pool holds",
-     "Shows the newest version of each file in the pool, of those that are PATH or in it.\n"},
-    {"versions", versions_main, "[--store POOL] [--json] PATH...", "show all versions of files",
+     "info shows what it is and how full. check reads all of it, and says what is damaged;\n"
+     "with --remove-damaged it frees what versions take that are left out. resize makes it\n"
+     "larger, or smaller as far as nothing lies beyond. A training job uses it with "
+     "PORTUS_STORE=POOL.\n"},
+    {"ls", ls_main, "[--store POOL] [-l] [--json] [PATH...]",
+     "show the checkpoints that a pool holds",
+     "Shows the newest version of each file in the pool, of those that are PATH or in it:\n"
+     "commit, s if with it all files of the directory were whole, p pinned, d damaged; size\n"
+     "and age. With -l mode, owner, how many versions there are and what they all take.\n"},
+    {"versions", versions_main, "[--store POOL] [-l] [--json] PATH...",
+     "show all versions of files",
      "Shows all versions of each PATH, or of the files in it, the newest last.\n"},
     {"restore", restore_main, "[--store POOL] [--version N] [--to DIR] [--force] PATH...",
      "bring files back from a pool",
@@ -64,6 +72,11 @@ static const struct command {
      "directory comes back as it was when all its files were whole the last time. A file\n"
      "that is there is completed if it is the beginning of its version, and otherwise left\n"
      "alone without --force. With --to the files go into DIR, under their own paths.\n"},
+    {"diff", diff_main, "[--store POOL] [--json] PATH V1 V2",
+     "show which bytes differ between two versions",
+     "Shows the ranges of bytes (first, and the first after it) that differ between commits\n"
+     "V1 and V2 of PATH; such with less than 16 equal bytes between them as one. Exit status:\n"
+     "0 the same, 1 they differ, 2 it could not be found out.\n"},
     {"verify", verify_main, "[--store POOL] [PATH...]", "check what a pool holds",
      "Reads all versions of each PATH, or of all files, and compares their checksums.\n"},
     {"pin", pin_main, "[--store POOL] [--version N] PATH...", "keep versions until unpin",
@@ -75,6 +88,12 @@ static const struct command {
      "Removes version N of each PATH from the pool. The file itself is not touched.\n"},
     {"gc", gc_main, "[--store POOL] SIZE", "make room in a pool",
      "Removes the oldest versions that nothing needs until SIZE bytes are free.\n"},
+    {"scrub", scrub_main, "[--store POOL] [--pace SIZE] [--background]",
+     "read all of a pool, and repair it",
+     "Reads all of the pool, SIZE bytes a second (256M), and checks it. What stands twice is\n"
+     "written anew where a copy is damaged; the bytes of a version are, from the file itself,\n"
+     "if that still is what it was and has them. What cannot be repaired is marked. If a\n"
+     "portusd serves the pool it does it; with --background it is not waited for.\n"},
     {"version", version_main, "[--job NAME]", "show versions and where the shim is",
      "Shows the versions of portusctl and of the agent, if one runs, and the shim's path.\n"},
 };
@@ -160,6 +179,13 @@ int options_parse(struct options *options, int argc, char **argv, unsigned accep
         {"objects", required_argument, NULL, OPTION_OBJECTS},
         {"to", required_argument, NULL, OPTION_TO},
         {"force", no_argument, NULL, OPTION_FORCE},
+        {"pace", required_argument, NULL, OPTION_PACE},
+        {"background", no_argument, NULL, OPTION_BACKGROUND},
+        {"long", no_argument, NULL, OPTION_LONG},
+        {"all", no_argument, NULL, OPTION_ALL},
+        {"tar", no_argument, NULL, OPTION_TAR},
+        {"clear", no_argument, NULL, OPTION_CLEAR},
+        {"remove-damaged", no_argument, NULL, OPTION_REMOVE_DAMAGED},
         {"job", required_argument, NULL, OPTION_JOB},
         {"timeout", required_argument, NULL, OPTION_TIMEOUT},
         {"help", no_argument, NULL, 'h'},
@@ -174,11 +200,13 @@ int options_parse(struct options *options, int argc, char **argv, unsigned accep
     options->store = env.store;
     opterr = 0;
     optind = 1;
-    while ((option = getopt_long(argc, argv, ":h", known, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, ":hl", known, NULL)) != -1) {
         if (option == 'h') {
             help(2, (char *[]){"help", argv[0]});
             exit(CTL_OK);
         }
+        if (option == 'l')
+            option = OPTION_LONG;
         if (option == ':') {
             complain("%s: %s needs a value: see portusctl help %s", argv[0], argv[optind - 1],
                      argv[0]);
@@ -197,8 +225,17 @@ int options_parse(struct options *options, int argc, char **argv, unsigned accep
             options->store = optarg;
         if (option == OPTION_TO)
             options->to = optarg;
-        if (option == OPTION_FORCE)
-            options->force = 1;
+        options->force |= option == OPTION_FORCE;
+        options->background |= option == OPTION_BACKGROUND;
+        options->long_list |= option == OPTION_LONG;
+        options->all |= option == OPTION_ALL;
+        options->tar |= option == OPTION_TAR;
+        options->clear |= option == OPTION_CLEAR;
+        options->remove_damaged |= option == OPTION_REMOVE_DAMAGED;
+        if (option == OPTION_PACE && vault_size(&options->pace, optarg) != 0) {
+            complain("%s: --pace %.64s: give bytes a second, for example 256M", argv[0], optarg);
+            return -1;
+        }
         if ((option == OPTION_VERSION && parse_count(&options->version, optarg)) ||
             (option == OPTION_OBJECTS && parse_count(&options->objects, optarg))) {
             complain("%s: %.64s is no number from 1 up", argv[0], optarg);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * pool.c -- portusctl pool: makes a pool, looks at one, reads all of it, enlarges it
+ * pool.c -- portusctl pool: makes a pool, looks at one, reads all of it, makes it larger or smaller
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include "ctl/ctl.h"
 #include "ctl/text.h"
 #include "ctl/vault.h"
+#include "portus/proto.h"
 
 static int create(const struct options *options, int argc, char **argv)
 {
@@ -46,27 +47,56 @@ static int info(const struct options *options, const char *path)
     return state.damaged > 0 ? CTL_FAILED : CTL_OK;
 }
 
-static int grow(const char *path, const char *text)
+/* By the portusd that has it, or here. */
+static int resize(struct options *options, const char *path, const char *text)
 {
-    struct pool *pool;
-    uint64_t size;
+    char size[TEXT_BYTES], name[TEXT_ROOM(PATH_MAX)];
+    uint64_t bytes, answer = 0;
     int error;
 
-    if (vault_size(&size, text) != 0) {
-        complain("pool grow: %.64s is no size: give for example 128G", text);
+    if (vault_size(&bytes, text) != 0) {
+        complain("pool resize: %.64s is no size: give for example 128G", text);
         return CTL_USAGE;
     }
-    if (pool_open(&pool, path, true) != 0)
+    options->store = path;
+    error = vault_change(options, PORTUS_OP_STORE_SIZE, bytes, 0, &answer);
+    if (error != 0) {
+        complain("pool resize: %s: %s", path,
+                 error == -EBUSY   ? "versions lie beyond that, or another process has the pool: "
+                                     "portusctl gc and rm make room"
+                 : error == -EFBIG ? "there is not so much of it"
+                                   : strerror(-error));
         return CTL_FAILED;
-    error = pool_set_size(pool, size);
-    pool_close(pool);
-    return error == 0 ? CTL_OK : CTL_FAILED;
+    }
+    printf("%s: %s\n", text_safe(name, sizeof(name), path), text_bytes(size, bytes));
+    return CTL_OK;
+}
+
+static int check(struct options *options, char *path)
+{
+    int status = info(options, path);
+    int verified = verify_main(3, (char *[]){"verify", "--store", path, NULL});
+    uint64_t count = 0;
+    int error;
+
+    if (!options->remove_damaged)
+        return status != CTL_OK ? status : verified;
+    options->store = path;
+    error = vault_change(options, PORTUS_OP_STORE_CLEAN, 0, 0, &count);
+    if (error != 0) {
+        complain("pool check: %s: nothing is removed: %s", path, strerror(-error));
+        return CTL_FAILED;
+    }
+    printf("%llu versions that were left out are removed\n", (unsigned long long)count);
+    return verify_main(3, (char *[]){"verify", "--store", path, NULL});
 }
 
 int pool_main(int argc, char **argv)
 {
     struct options options;
-    int operand = options_parse(&options, argc, argv, OPTION_FORCE | OPTION_OBJECTS), rest;
+    int operand = options_parse(
+        &options, argc, argv, OPTION_FORCE | OPTION_OBJECTS | OPTION_CLEAR | OPTION_REMOVE_DAMAGED);
+    int rest;
 
     if (operand < 0)
         return CTL_USAGE;
@@ -76,13 +106,10 @@ int pool_main(int argc, char **argv)
         return create(&options, rest, argv + 1);
     if (rest == 1 && strcmp(argv[0], "info") == 0)
         return info(&options, argv[1]);
-    if (rest == 1 && strcmp(argv[0], "check") == 0) {
-        int status = info(&options, argv[1]);
-        int verified = verify_main(3, (char *[]){"verify", "--store", argv[1], NULL});
-        return status != CTL_OK ? status : verified;
-    }
-    if (rest == 2 && strcmp(argv[0], "grow") == 0)
-        return grow(argv[1], argv[2]);
-    complain("pool: give create, info, check or grow, and a pool: see portusctl help pool");
+    if (rest == 1 && strcmp(argv[0], "check") == 0)
+        return check(&options, argv[1]);
+    if (rest == 2 && (strcmp(argv[0], "resize") == 0 || strcmp(argv[0], "grow") == 0))
+        return resize(&options, argv[1], argv[2]);
+    complain("pool: give create, info, check or resize, and a pool: see portusctl help pool");
     return CTL_USAGE;
 }

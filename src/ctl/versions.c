@@ -3,6 +3,8 @@
  * versions.c -- portusctl ls and versions: what a pool holds
  */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "ctl/ctl.h"
@@ -20,23 +22,49 @@ static uint64_t age(int64_t mtime)
     return nanoseconds > 0 ? (uint64_t)nanoseconds : 0;
 }
 
-static void show(const struct vault_version *entry)
+/* All versions of a path, together. */
+struct sum {
+    uint64_t versions, stored;
+};
+
+static void head(bool long_list)
+{
+    if (long_list)
+        printf("%10s %s %6s %5s %5s %8s %10s %10s %14s  %s\n", "commit", "   ", "mode", "uid",
+               "gid", "versions", "size", "stored", "age", "path");
+    else
+        printf("%10s %s %10s %14s  %s\n", "commit", "   ", "size", "age", "path");
+}
+
+static void show(const struct vault_version *entry, const struct sum *sum, bool long_list)
 {
     const struct pool_version *version = &entry->version;
-    char size[TEXT_BYTES], span[TEXT_SPAN], path[TEXT_ROOM(PATH_MAX)];
+    const struct pool_attributes *attributes = &version->attributes;
+    char size[TEXT_BYTES], stored[TEXT_BYTES], span[TEXT_SPAN], path[TEXT_ROOM(PATH_MAX)];
 
-    printf("%10llu %c%c %10s %14s  %s\n", (unsigned long long)version->number,
-           version->attributes.settled ? 's' : '-', version->pinned ? 'p' : '-',
-           text_bytes(size, version->attributes.size),
-           text_span(span, age(version->attributes.mtime)),
+    printf("%10llu %c%c%c", (unsigned long long)version->number, attributes->settled ? 's' : '-',
+           version->pinned ? 'p' : '-', version->damaged ? 'd' : '-');
+    if (long_list)
+        printf(" %6o %5u %5u %8llu", attributes->mode & 07777, attributes->uid, attributes->gid,
+               (unsigned long long)sum->versions);
+    printf(" %10s", text_bytes(size, attributes->size));
+    if (long_list)
+        printf(" %10s", text_bytes(stored, sum->stored));
+    printf(" %14s  %s\n", text_span(span, age(attributes->mtime)),
            text_safe(path, sizeof(path), entry->path));
 }
 
-static void show_json(struct json *json, const struct vault_version *entry)
+static void show_json(struct json *json, const struct vault_version *entry, const struct sum *sum)
 {
     const struct pool_version *version = &entry->version;
 
     json_open_object(json, NULL);
+    json_number(json, "versions", sum->versions);
+    json_number(json, "stored_all", sum->stored);
+    json_number(json, "mode", version->attributes.mode & 07777);
+    json_number(json, "uid", version->attributes.uid);
+    json_number(json, "gid", version->attributes.gid);
+    json_bool(json, "damaged", version->damaged);
     json_text(json, "path", entry->path);
     json_number(json, "commit", version->number);
     json_number(json, "size", version->attributes.size);
@@ -48,12 +76,38 @@ static void show_json(struct json *json, const struct vault_version *entry)
     json_close(json);
 }
 
+static int by_path(const void *one, const void *other)
+{
+    const struct vault_version *a = one, *b = other;
+
+    return strcmp(a->path, b->path);
+}
+
+/* Of the versions of one path; they stand together. */
+static struct sum sum_of(const struct vault_list *sorted, const char *path)
+{
+    const struct vault_version wanted = {.path = (char *)path}, *at;
+    struct sum sum = {0};
+
+    at = bsearch(&wanted, sorted->entry, sorted->count, sizeof(*at), by_path);
+    if (at == NULL) /* it is new since */
+        return sum;
+    while (at > sorted->entry && strcmp(at[-1].path, path) == 0)
+        at--;
+    for (; at < sorted->entry + sorted->count && strcmp(at->path, path) == 0; at++) {
+        sum.versions++;
+        sum.stored += at->version.stored;
+    }
+    return sum;
+}
+
 static int list(int argc, char **argv, bool all)
 {
     struct options options;
-    int operand = options_parse(&options, argc, argv, OPTION_STORE | OPTION_JSON), status;
+    int operand = options_parse(&options, argc, argv, OPTION_STORE | OPTION_JSON | OPTION_LONG);
+    int status;
     char absolute[PATH_MAX], unsettled[PATH_MAX];
-    struct vault_list found;
+    struct vault_list found, sorted;
     struct json json;
     struct pool *pool;
     size_t shown = 0;
@@ -71,22 +125,32 @@ static int list(int argc, char **argv, bool all)
         status = vault_find(&found, pool, i < argc ? argv[i] : NULL, absolute, argv[0]);
         if (status != 0)
             break;
-        if (!all)
-            vault_newest(&found, 0, false, unsettled);
+        status = vault_find(&sorted, pool, i < argc ? argv[i] : NULL, absolute, argv[0]);
+        if (status == 0 && !all && vault_newest(&found, 0, false, unsettled) != 0)
+            status = CTL_FAILED;
+        if (status != 0) {
+            vault_free(&found);
+            break;
+        }
+        if (sorted.count > 0)
+            qsort(sorted.entry, sorted.count, sizeof(*sorted.entry), by_path);
         if (found.count == 0 && i < argc) {
             complain("%s: %s: the pool has no version of it", argv[0], argv[i]);
             status = CTL_FAILED;
         }
         for (size_t j = 0; j < found.count; j++, shown++) {
+            struct sum sum = sum_of(&sorted, found.entry[j].path);
+
             if (options.json) {
-                show_json(&json, &found.entry[j]);
+                show_json(&json, &found.entry[j], &sum);
                 continue;
             }
             if (shown == 0)
-                printf("%10s %s %10s %14s  %s\n", "commit", "  ", "size", "age", "path");
-            show(&found.entry[j]);
+                head(options.long_list);
+            show(&found.entry[j], &sum, options.long_list);
         }
         vault_free(&found);
+        vault_free(&sorted);
         if (status != 0)
             break;
     }

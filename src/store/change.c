@@ -9,10 +9,17 @@
 
 #include "portus/proto.h"
 
+bool pool_changes(unsigned op)
+{
+    return (op >= PORTUS_OP_STORE_PIN && op <= PORTUS_OP_STORE_ROOM) ||
+           op == PORTUS_OP_STORE_CLEAN || op == PORTUS_OP_STORE_SIZE;
+}
+
 int pool_change(struct pool *pool, unsigned op, uint64_t number, unsigned flags, unsigned keep,
                 uint64_t *answer)
 {
     struct pool_version version;
+    struct pool_state before, after;
     int64_t room;
     int error;
 
@@ -21,6 +28,19 @@ int pool_change(struct pool *pool, unsigned op, uint64_t number, unsigned flags,
         *answer = room > 0 ? (uint64_t)room : 0;
         return room < 0 ? (int)room : 0;
     }
+    if (op == PORTUS_OP_STORE_SIZE) {
+        *answer = number;
+        return pool_set_size(pool, number);
+    }
+    if (op == PORTUS_OP_STORE_CLEAN) {
+        pool_look(pool, &before);
+        error = pool_remove_damaged(pool);
+        pool_look(pool, &after);
+        *answer = after.slots_free - before.slots_free;
+        return error;
+    }
+    if (!pool_changes(op))
+        return -EOPNOTSUPP;
     error = pool_numbered(pool, number, &version);
     if (error != 0)
         return error;

@@ -30,11 +30,10 @@
 #include "store/pull.h"
 
 #define IDLE_NS 10000000000ull
-#define SLEEP_MS 1000
 #define LOOK_NS 1000000000ull
 
 static const char usage[] =
-    "usage: portusd [--keep N] [--idle] POOL\n"
+    "usage: portusd [--keep N] [--scrub SIZE] [--idle] POOL\n"
     "keeps versions of checkpoint files in POOL (made by portusctl pool create); see portusd(1)\n";
 
 /* 0, or an errno; EADDRINUSE: another portusd is there. */
@@ -100,7 +99,7 @@ static int serve(struct store *store, const char *path, int signals, bool idle_e
         uint64_t now = portus_now();
 
         more |= store_take(store);
-        store_listen(store, signals, more ? 0 : SLEEP_MS);
+        store_listen(store, signals, more ? 0 : store_tend(store));
         ends += told(signals);
         if (ends > 1 || (ends == 1 && !more))
             return 0;
@@ -117,7 +116,7 @@ static int serve(struct store *store, const char *path, int signals, bool idle_e
             close(store->listener);
             store->listener = -1;
         }
-        if (more || store_peers(store) > 0)
+        if (more || store_peers(store) > 0 || store_tending())
             idle_since = 0;
         else if (idle_since == 0)
             idle_since = now;
@@ -129,22 +128,21 @@ static int serve(struct store *store, const char *path, int signals, bool idle_e
 int main(int argc, char **argv)
 {
     static const struct option known[] = {
-        {"keep", required_argument, NULL, 'k'},
-        {"idle", no_argument, NULL, 'i'},
-        {"version", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"keep", required_argument, NULL, 'k'}, {"scrub", required_argument, NULL, 's'},
+        {"idle", no_argument, NULL, 'i'},       {"version", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},       {NULL, 0, NULL, 0},
     };
     static struct store store;
     static struct portus_env env;
     struct pool_state state;
     bool idle_ends = false;
-    int option, signals, error;
+    int option, signals, error, wrong;
 
-    portus_env_load(&env);
+    wrong = portus_env_load(&env);
     portus_log_setup((enum portus_level)env.log_level,
                      env.log_file[0] != '\0' ? env.log_file : NULL, "portusd: ");
     store.keep = env.keep < 1000000 ? (unsigned)env.keep : 1000000;
+    store.scrub = env.scrub;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
         switch (option) {
         case 'k':
@@ -153,6 +151,12 @@ int main(int argc, char **argv)
                 fprintf(stderr, "portusd: --keep %s: give a number from 1 up\n", optarg);
                 return 2;
             }
+            break;
+        case 's':
+            setenv("PORTUS_SCRUB", optarg, 1);
+            if (portus_env_load(&env) > wrong)
+                return 2; /* it has been said */
+            store.scrub = env.scrub;
             break;
         case 'i':
             idle_ends = true;
@@ -191,6 +195,7 @@ int main(int argc, char **argv)
     log_info("%s: %s, %llu of %llu bytes free", argv[optind], state.kind,
              (unsigned long long)state.free, (unsigned long long)state.size);
     error = serve(&store, argv[optind], signals, idle_ends);
+    store_tend_end();
     pool_close(store.pool);
     return error != 0 ? 1 : 0;
 }

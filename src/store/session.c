@@ -198,7 +198,12 @@ static int hear(struct store *store, unsigned place)
         store_cancel(store, place, message.value);
         return 0;
     }
-    if (message.op < PORTUS_OP_STORE_PIN || message.op > PORTUS_OP_STORE_ROOM)
+    if (message.op == PORTUS_OP_STORE_SCRUB || message.op == PORTUS_OP_STORE_SCRUBBED) {
+        error = store_tend_hear(store, message.op, message.size, message.flags, &number);
+        store_answer(store, place, store->serial[place], message.value, error, number);
+        return 0;
+    }
+    if (!pool_changes(message.op))
         return -EPROTO;
     error = pool_change(store->pool, message.op, message.size, message.flags, store->keep, &number);
     store_answer(store, place, store->serial[place], message.value, error, number);

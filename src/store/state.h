@@ -39,6 +39,7 @@ struct store_file {
 struct store {
     struct pool *pool;
     unsigned keep;
+    uint64_t scrub; /* bytes a second when nothing else is to be done; 0: not by itself */
     int listener;
     struct store_peer peer[STORE_PEERS];
     uint32_t serial[STORE_PEERS];
@@ -73,6 +74,14 @@ int store_room(struct store *store, const char *path, const char *job, uint64_t 
 
 /* whole.c: whether all files beside path are in the pool as they are on the disk. */
 bool store_whole(const struct store *store, const char *path);
+
+/* tend.c: one turn of scrubbing, if it is time; returns after how many ms it wants another.
+ * tending: somebody has asked for a pass that is not over. hear: STORE_SCRUB, _SCRUBBED. */
+int store_tend(struct store *store);
+bool store_tending(void);
+void store_tend_end(void);
+int store_tend_hear(struct store *store, unsigned op, uint64_t size, unsigned flags,
+                    uint64_t *answer);
 
 /* follow.c: the file or directory behind fd was renamed. */
 void store_follow(struct store *store, int fd);

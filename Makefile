@@ -70,7 +70,7 @@ $(B)/portusd: $(STORE) $(COMMON)
 	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lpmem2
 
 $(B)/portusctl: $(CTL) $(POOL) $(CLIENT) $(COMMON)
-	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lelf -lpmem2
+	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lelf -lpmem2 -larchive
 
 # The shim exports what hooks.def lists and nothing else. What it calls is looked up
 # when it is called (lazy), as most programs that have it loaded never save anything;

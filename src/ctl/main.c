@@ -88,6 +88,15 @@ static const struct command {
      "Removes version N of each PATH from the pool. The file itself is not touched.\n"},
     {"gc", gc_main, "[--store POOL] SIZE", "make room in a pool",
      "Removes the oldest versions that nothing needs until SIZE bytes are free.\n"},
+    {"export", export_main, "[--store POOL] [--all] (--to DIR | --tar) [PATH...]",
+     "copy what a pool holds",
+     "Copies the newest version of each PATH, or of all files, into DIR, under their own\n"
+     "paths, or writes them to standard output as tar; with --all each version, as\n"
+     "PATH@COMMIT. Begun again, it goes on where it was.\n"},
+    {"import", import_main, "[--store POOL] [--all] (DIR | --tar)", "put copies into a pool",
+     "Makes a version of each file below DIR, or in the tar stream on standard input; its path\n"
+     "is what follows DIR. With --all names are taken as export --all makes them. No portusd\n"
+     "may serve the pool meanwhile.\n"},
     {"scrub", scrub_main, "[--store POOL] [--pace SIZE] [--background]",
      "read all of a pool, and repair it",
      "Reads all of the pool, SIZE bytes a second (256M), and checks it. What stands twice is\n"

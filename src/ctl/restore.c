@@ -19,6 +19,7 @@
 
 #include "ctl/bar.h"
 #include "ctl/ctl.h"
+#include "ctl/restore.h"
 #include "ctl/text.h"
 #include "ctl/vault.h"
 
@@ -224,6 +225,23 @@ fail:
              : error == -EBUSY ? "what is there is being written: left alone"
                                : strerror(-error));
     return CTL_FAILED;
+}
+
+int restore_version(struct pool *pool, const struct pool_version *version, const char *path,
+                    uint64_t *left)
+{
+    int status;
+
+    if (run.pool == NULL) {
+        signal(SIGIO, SIG_IGN); /* of the leases: they are asked */
+        bar_start(&run.bar);
+    }
+    run.pool = pool;
+    run.left = *left;
+    status = restore(version, path);
+    bar_clear(&run.bar);
+    *left -= version->attributes.size;
+    return status;
 }
 
 int restore_main(int argc, char **argv)

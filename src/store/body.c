@@ -64,6 +64,22 @@ static bool text_ends(const char *text, uint32_t bytes)
     return bytes >= 1 && memchr(text, 0, bytes) == text + bytes - 1;
 }
 
+/* As the kernel names files: whoever puts it behind a directory's name stays in there. */
+static bool path_plain(const char *path)
+{
+    if (path[0] != '/')
+        return false;
+    while (*path == '/') {
+        size_t length = strcspn(++path, "/");
+
+        if (length == 0 || (length == 1 && path[0] == '.') ||
+            (length == 2 && path[0] == '.' && path[1] == '.'))
+            return false;
+        path += length;
+    }
+    return true;
+}
+
 static const char *check_extents(const struct body *body, const struct body_bounds *bounds)
 {
     uint64_t at = 0;
@@ -96,9 +112,9 @@ static const char *check(struct body *body, const struct body_bounds *bounds, ui
         whole(head) != bytes)
         return "the counts in its body are impossible";
     point(body);
-    if (!text_ends(body->path, head->path_bytes) || body->path[0] != '/' ||
+    if (!text_ends(body->path, head->path_bytes) || !path_plain(body->path) ||
         !text_ends(body->job, head->job_bytes))
-        return "its path or job is not a text";
+        return "its path or job is none";
     return check_extents(body, bounds);
 }
 
@@ -152,8 +168,8 @@ int body_make(struct body *body, const struct pool_key *key,
     uint64_t bytes;
     int error;
 
-    if (attributes->path[0] != '/' || key->handle_bytes > POOL_HANDLE_MAX) {
-        log_error("%s: not an absolute path, or an impossible handle: not stored",
+    if (!path_plain(attributes->path) || key->handle_bytes > POOL_HANDLE_MAX) {
+        log_error("%s: not a plain absolute path, or an impossible handle: not stored",
                   attributes->path);
         return -EINVAL;
     }

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * import.c -- portusctl import: plain files, from a directory or a tar stream, become versions
+ *
+ * A file is a version when all of it was read, so what is interrupted can be begun again:
+ * what was imported already (same path, size and time) is passed over. Names are where a
+ * version came from, and no proof: what is imported is an object of its own, and never
+ * stands for a file that has the same path.
+ */
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "ctl/bar.h"
+#include "ctl/ctl.h"
+#include "ctl/portable.h"
+#include "ctl/text.h"
+#include "ctl/vault.h"
+#include "portus/proto.h"
+#include "store/change.h"
+#include "store/state.h"
+
+#define PIECE (1u << 20)
+
+/* A file that is to become a version. */
+struct source {
+    char *file; /* where its bytes are; NULL: in the stream */
+    char *path;
+    struct portable portable;
+    struct stat status;
+};
+
+static struct {
+    const struct options *options;
+    struct pool *pool;
+    struct bar bar;
+    uint64_t done, left, files, skipped;
+    struct pool_draft *draft;
+    struct vault_list there; /* what the pool held before, by path */
+    char *last_path;         /* of the version whose directory is not settled yet */
+    char piece[PIECE];
+} run;
+
+/* ---- what is there already ---- */
+
+static int by_path(const void *one, const void *other)
+{
+    const struct vault_version *a = one, *b = other;
+
+    return strcmp(a->path, b->path);
+}
+
+static bool is_there(const struct source *source, const struct pool_key *key)
+{
+    const struct vault_version wanted = {.path = source->path};
+    const struct vault_version *end = run.there.entry + run.there.count, *at;
+
+    at = bsearch(&wanted, run.there.entry, run.there.count, sizeof(*at), by_path);
+    while (at != NULL && at > run.there.entry && strcmp(at[-1].path, source->path) == 0)
+        at--;
+    for (; at != NULL && at < end && strcmp(at->path, source->path) == 0; at++)
+        if (at->version.attributes.size == (uint64_t)source->status.st_size &&
+            at->version.attributes.mtime == store_nanoseconds(&source->status.st_mtim) &&
+            memcmp(&at->version.key, key, sizeof(*key)) == 0)
+            return true;
+    return false;
+}
+
+/* ---- a version ---- */
+
+static int refuse(const struct source *source, int error, const char *why)
+{
+    char safe[TEXT_ROOM(PATH_MAX)];
+
+    bar_clear(&run.bar);
+    complain("import: %s: %s", text_safe(safe, sizeof(safe), source->path),
+             error == -ENOSPC ? "no room: portusctl gc and rm make some"
+             : why != NULL    ? why
+                              : strerror(-error));
+    return error;
+}
+
+/* The last of a directory: with it all of it is there. It gets another number. */
+static int settle(void)
+{
+    struct pool_key key;
+    uint64_t number;
+    int error;
+
+    if (run.last_path == NULL)
+        return 0;
+    key = portable_key(run.last_path);
+    error = pool_rename(run.pool, &key, run.last_path, POOL_SETTLED, &number);
+    free(run.last_path);
+    run.last_path = NULL;
+    return error;
+}
+
+static bool same_directory(const char *one, const char *other)
+{
+    size_t length = (size_t)(strrchr(one, '/') - one);
+
+    return length == (size_t)(strrchr(other, '/') - other) && memcmp(one, other, length) == 0;
+}
+
+/* 0: go on; 1: it is there already; or a negative errno after a message. */
+static int begin(const struct source *source)
+{
+    struct pool_key key = portable_key(source->path);
+    int64_t room;
+    int error;
+
+    if (is_there(source, &key)) {
+        run.skipped++;
+        return 1;
+    }
+    if (run.last_path != NULL && !same_directory(run.last_path, source->path)) {
+        error = settle();
+        if (error != 0)
+            return refuse(source, error, NULL);
+    }
+    room = pool_make_room(run.pool, (uint64_t)source->status.st_size,
+                          (unsigned)run.options->env->keep);
+    error = room < 0 ? (int)room : pool_begin(run.pool, &key, &run.draft);
+    return error != 0 ? refuse(source, error, NULL) : 0;
+}
+
+static int commit(const struct source *source)
+{
+    struct pool_attributes attributes = {
+        .path = source->path,
+        .job = source->portable.job,
+        .size = (uint64_t)source->status.st_size,
+        .mtime = store_nanoseconds(&source->status.st_mtim),
+        .mode = source->status.st_mode,
+        .uid = source->status.st_uid,
+        .gid = source->status.st_gid,
+        .settled = source->portable.settled,
+    };
+    struct pool_draft *draft = run.draft;
+    uint64_t number, answer;
+    int error;
+
+    run.draft = NULL;
+    error = pool_commit(draft, &attributes, &number);
+    if (error == 0 && source->portable.pinned)
+        error = pool_change(run.pool, PORTUS_OP_STORE_PIN, number, 0, 1, &answer);
+    if (error != 0)
+        return refuse(source, error, NULL);
+    run.files++;
+    if (!source->portable.known) {
+        free(run.last_path);
+        run.last_path = strdup(source->path);
+    }
+    return 0;
+}
+
+static void drop(void)
+{
+    pool_drop(run.draft);
+    run.draft = NULL;
+}
+
+static int put(const struct source *source, uint64_t offset, const void *bytes, size_t length)
+{
+    int error = pool_write(run.draft, offset, bytes, length);
+
+    if (error != 0)
+        return refuse(source, error, NULL);
+    run.done += length;
+    run.left -= length < run.left ? length : run.left;
+    bar_draw(&run.bar, run.done, run.left, NULL);
+    return 0;
+}
+
+/* ---- a directory ---- */
+
+static int copy_file(const struct source *source)
+{
+    int fd = open(source->file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), error = 0;
+    struct stat status;
+    uint64_t offset = 0;
+    ssize_t length;
+
+    if (fd < 0)
+        return refuse(source, -errno, errno == EAGAIN ? "it is being saved" : NULL);
+    while ((length = read(fd, run.piece, sizeof(run.piece))) > 0 && error == 0) {
+        error = put(source, offset, run.piece, (size_t)length);
+        offset += (uint64_t)length;
+    }
+    if (error == 0 && length < 0)
+        error = refuse(source, -errno, NULL);
+    if (error == 0 &&
+        (fstat(fd, &status) < 0 || status.st_ino != source->status.st_ino ||
+         status.st_size != source->status.st_size || offset != (uint64_t)status.st_size ||
+         store_nanoseconds(&status.st_mtim) != store_nanoseconds(&source->status.st_mtim)))
+        error = refuse(source, -EBUSY, "it was changed while it was read");
+    close(fd);
+    return error;
+}
+
+static int import_file(const struct source *source)
+{
+    int error = begin(source);
+
+    if (error != 0)
+        return error == 1 ? 0 : error;
+    error = copy_file(source);
+    if (error == 0)
+        return commit(source);
+    drop();
+    return error;
+}
+
+struct sources {
+    struct source *entry;
+    size_t count;
+};
+
+static int add(struct sources *sources, const FTSENT *file, const char *top)
+{
+    struct source *source;
+    char text[PORTABLE_BYTES];
+    ssize_t length;
+
+    if ((sources->count & (sources->count + 1)) == 0) { /* one less than a power of two */
+        source = realloc(sources->entry, (2 * sources->count + 1) * sizeof(*source));
+        if (source == NULL)
+            return -ENOMEM;
+        sources->entry = source;
+    }
+    source = &sources->entry[sources->count];
+    memset(source, 0, sizeof(*source));
+    source->file = strdup(file->fts_path);
+    source->path = strdup(file->fts_path + strlen(top));
+    if (source->file == NULL || source->path == NULL) {
+        free(source->file);
+        free(source->path);
+        return -ENOMEM;
+    }
+    sources->count++;
+    source->status = *file->fts_statp;
+    if (run.options->all && portable_cut(&source->portable, source->path)) {
+        length = getxattr(source->file, PORTABLE_NAME, text, sizeof(text));
+        if (length > 0)
+            portable_read(&source->portable, text, (size_t)length);
+    }
+    run.left += (uint64_t)source->status.st_size;
+    return 0;
+}
+
+/* In the order of their commits; what has none by directories. */
+static int by_commit(const void *one, const void *other)
+{
+    const struct source *a = one, *b = other;
+    size_t lengths[2] = {(size_t)(strrchr(a->path, '/') - a->path),
+                         (size_t)(strrchr(b->path, '/') - b->path)};
+    size_t least = lengths[0] < lengths[1] ? lengths[0] : lengths[1];
+    int order = memcmp(a->path, b->path, least);
+
+    if (a->portable.commit != b->portable.commit)
+        return a->portable.commit < b->portable.commit ? -1 : 1;
+    if (order != 0)
+        return order;
+    if (lengths[0] != lengths[1])
+        return lengths[0] < lengths[1] ? -1 : 1;
+    return strcmp(a->path, b->path);
+}
+
+static int import_directory(char *top)
+{
+    struct sources sources = {0};
+    FTS *walk;
+    FTSENT *file;
+    int error = 0, status = 0;
+
+    for (size_t length = strlen(top); length > 1 && top[length - 1] == '/';)
+        top[--length] = '\0';
+    walk = fts_open((char *[]){top, NULL}, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    while (walk != NULL && error == 0 && (file = fts_read(walk)) != NULL) {
+        if (file->fts_info == FTS_DNR || file->fts_info == FTS_ERR || file->fts_info == FTS_NS) {
+            complain("import: %s: %s", file->fts_path, strerror(file->fts_errno));
+            status = CTL_FAILED;
+        } else if (file->fts_info == FTS_F && S_ISREG(file->fts_statp->st_mode) &&
+                   file->fts_level > 0) {
+            error = add(&sources, file, strcmp(top, "/") == 0 ? "" : top);
+        } else if (file->fts_level == 0 && file->fts_info != FTS_D && file->fts_info != FTS_DP) {
+            complain("import: %s: not a directory", top);
+            status = CTL_FAILED;
+        }
+    }
+    if (walk == NULL || error != 0) {
+        complain("import: %s: %s", top, strerror(error != 0 ? -error : errno));
+        status = CTL_FAILED;
+    }
+    if (walk != NULL)
+        fts_close(walk);
+    if (sources.count > 0)
+        qsort(sources.entry, sources.count, sizeof(*sources.entry), by_commit);
+    for (size_t i = 0; i < sources.count; i++) {
+        if (error != -ENOSPC)
+            error = import_file(&sources.entry[i]);
+        if (error != 0)
+            status = CTL_FAILED;
+        free(sources.entry[i].file);
+        free(sources.entry[i].path);
+    }
+    free(sources.entry);
+    return status;
+}
+
+/* ---- tar ---- */
+
+/* 0: a version more, or nothing to do; otherwise after a message. */
+static int import_member(struct archive *tar, struct archive_entry *member, struct source *source)
+{
+    const char *name = archive_entry_pathname(member);
+    const void *bytes;
+    size_t length;
+    la_int64_t offset;
+    int error, result;
+
+    if (archive_entry_filetype(member) != AE_IFREG || archive_entry_hardlink(member) != NULL)
+        return 0;
+    while (name != NULL && (name[0] == '/' || (name[0] == '.' && name[1] == '/')))
+        name += name[0] == '/' ? 1 : 2;
+    if (name == NULL || snprintf(source->path, PATH_MAX, "/%s", name) >= PATH_MAX) {
+        complain("import: a member's name is missing or too long: left out");
+        return -ENAMETOOLONG;
+    }
+    memset(&source->portable, 0, sizeof(source->portable));
+    memset(&source->status, 0, sizeof(source->status));
+    source->status.st_mode = S_IFREG | (archive_entry_perm(member) & 07777);
+    source->status.st_uid = (uid_t)archive_entry_uid(member);
+    source->status.st_gid = (gid_t)archive_entry_gid(member);
+    source->status.st_size = archive_entry_size(member);
+    source->status.st_mtim.tv_sec = archive_entry_mtime(member);
+    source->status.st_mtim.tv_nsec = archive_entry_mtime_nsec(member);
+    if (run.options->all && portable_cut(&source->portable, source->path)) {
+        const char *key;
+
+        archive_entry_xattr_reset(member);
+        while (archive_entry_xattr_next(member, &key, &bytes, &length) == ARCHIVE_OK)
+            if (strcmp(key, PORTABLE_NAME) == 0)
+                portable_read(&source->portable, bytes, length);
+    }
+    error = begin(source);
+    if (error != 0)
+        return error == 1 ? 0 : error;
+    while ((result = archive_read_data_block(tar, &bytes, &length, &offset)) == ARCHIVE_OK &&
+           error == 0)
+        error = put(source, (uint64_t)offset, bytes, length);
+    if (error == 0 && result != ARCHIVE_EOF)
+        error = refuse(source, -EPROTO, archive_error_string(tar));
+    if (error == 0)
+        return commit(source);
+    drop();
+    return error;
+}
+
+static int import_tar(void)
+{
+    char path[PATH_MAX];
+    struct source source = {.path = path};
+    struct archive *tar = archive_read_new();
+    struct archive_entry *member;
+    int status = 0, result = ARCHIVE_FATAL;
+
+    setlocale(LC_CTYPE, "C.UTF-8"); /* names are taken as they are, not converted */
+    if (tar != NULL && archive_read_support_format_tar(tar) == ARCHIVE_OK &&
+        archive_read_support_filter_gzip(tar) == ARCHIVE_OK &&
+        archive_read_support_filter_xz(tar) == ARCHIVE_OK &&
+        archive_read_support_filter_zstd(tar) == ARCHIVE_OK &&
+        archive_read_open_fd(tar, STDIN_FILENO, PIECE) == ARCHIVE_OK)
+        while ((result = archive_read_next_header(tar, &member)) >= ARCHIVE_WARN &&
+               result != ARCHIVE_EOF) {
+            int error = import_member(tar, member, &source);
+
+            if (error != 0)
+                status = CTL_FAILED;
+            if (error == -ENOSPC || error == -EPROTO)
+                break;
+        }
+    if (result != ARCHIVE_EOF && status == 0) {
+        bar_clear(&run.bar);
+        complain("import: the stream is no whole tar: %s",
+                 tar != NULL && archive_error_string(tar) != NULL ? archive_error_string(tar)
+                                                                  : strerror(ENOMEM));
+        status = CTL_FAILED;
+    }
+    archive_read_free(tar);
+    return status;
+}
+
+int import_main(int argc, char **argv)
+{
+    struct options options;
+    int operand = options_parse(&options, argc, argv, OPTION_STORE | OPTION_ALL | OPTION_TAR);
+    int status, error;
+
+    if (operand < 0)
+        return CTL_USAGE;
+    if (argc - operand != (options.tar ? 0 : 1)) {
+        complain("import: give DIR, or --tar for a stream: see portusctl help import");
+        return CTL_USAGE;
+    }
+    if (options.store[0] == '\0') {
+        complain("import: which pool? give --store POOL or set PORTUS_STORE");
+        return CTL_USAGE;
+    }
+    run.options = &options;
+    error = pool_open(&run.pool, options.store, true);
+    if (error == -EBUSY)
+        complain("import: %s: its portusd ends 10 s after its last job, or when it is told to "
+                 "(SIGTERM): try again then",
+                 options.store);
+    if (error != 0)
+        return CTL_FAILED;
+    if (vault_find(&run.there, run.pool, NULL, NULL, argv[0]) != 0) {
+        pool_close(run.pool);
+        return CTL_FAILED;
+    }
+    if (run.there.count > 0)
+        qsort(run.there.entry, run.there.count, sizeof(*run.there.entry), by_path);
+    bar_start(&run.bar);
+    status = options.tar ? import_tar() : import_directory(argv[operand]);
+    error = settle();
+    bar_clear(&run.bar);
+    vault_free(&run.there);
+    pool_close(run.pool);
+    if (error != 0)
+        status = CTL_FAILED;
+    printf("%llu versions imported, %llu were there\n", (unsigned long long)run.files,
+           (unsigned long long)run.skipped);
+    return status;
+}

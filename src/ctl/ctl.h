@@ -39,6 +39,10 @@ int diff_main(int argc, char **argv);
 int export_main(int argc, char **argv);
 int import_main(int argc, char **argv);
 
+/* portusctl pool badblocks, for pool.c. */
+struct options;
+int badblocks(const struct options *options, const char *path);
+
 /* One line on standard error: "portusctl: " and the text. Leaves errno alone. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -50,13 +50,15 @@ static const struct command {
      "not be captured), 2 off (nothing can be captured).\n"},
     {"pool", pool_main,
      "create POOL SIZE [--objects N] [--force] | info POOL | check POOL [--remove-damaged] | "
-     "resize POOL SIZE",
+     "resize POOL SIZE | badblocks POOL [--clear]",
      "make a pool, look at one, resize it",
      "create makes a pool for versions of checkpoints: POOL is a file, best on persistent\n"
      "memory that is mounted with -o dax, or a device /dev/daxN.N; SIZE has K, M, G or T.\n"
      "info shows what it is and how full. check reads all of it, and says what is damaged;\n"
      "with --remove-damaged it frees what versions take that are left out. resize makes it\n"
-     "larger, or smaller as far as nothing lies beyond. A training job uses it with "
+     "larger, or smaller as far as nothing lies beyond. badblocks lists what the device cannot\n"
+     "read any more, and what that hits; --clear makes it readable, as zeros. A training job uses "
+     "it with "
      "PORTUS_STORE=POOL.\n"},
     {"ls", ls_main, "[--store POOL] [-l] [--json] [PATH...]",
      "show the checkpoints that a pool holds",

@@ -108,8 +108,11 @@ int pool_main(int argc, char **argv)
         return info(&options, argv[1]);
     if (rest == 1 && strcmp(argv[0], "check") == 0)
         return check(&options, argv[1]);
+    if (rest == 1 && strcmp(argv[0], "badblocks") == 0)
+        return badblocks(&options, argv[1]);
     if (rest == 2 && (strcmp(argv[0], "resize") == 0 || strcmp(argv[0], "grow") == 0))
         return resize(&options, argv[1], argv[2]);
-    complain("pool: give create, info, check or resize, and a pool: see portusctl help pool");
+    complain(
+        "pool: give create, info, check, resize or badblocks, and a pool: see portusctl help pool");
     return CTL_USAGE;
 }

@@ -84,6 +84,9 @@ int map_store(struct map *map, uint64_t offset, uint64_t value);
 /* What was written before is persistent when it returns. -EIO: no longer written to. */
 int map_fence(struct map *map);
 
+/* The open file or device; -1: memory of the caller's. */
+int map_descriptor(const struct map *map);
+
 /* Whether what a device directory of sysfs belongs to keeps its bytes without power. */
 bool map_region_durable(const char *directory);
 

@@ -468,6 +468,11 @@ int map_memory(struct map **out, char *base, uint64_t size, uint64_t limit,
     return 0;
 }
 
+int map_descriptor(const struct map *map)
+{
+    return map->medium->fd;
+}
+
 int map_extend(struct map *map, uint64_t size)
 {
     struct medium *medium = map->medium;

@@ -189,6 +189,8 @@ try:
     ended()
     p.wait()
     ctl("pool", "resize", POOL, "x", status=2)
+    trial.expect("no bad blocks" in ctl("pool", "badblocks", "--clear", POOL), "an ordinary file has no bad blocks")
+    ctl("pool", "badblocks", os.path.join(D, "none"), status=1)
     ctl("pool", "check", POOL)
 finally:
     ended()

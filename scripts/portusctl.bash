@@ -8,7 +8,7 @@
 _portusctl()
 {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-    local commands="status wait off on doctor pool ls versions restore verify pin unpin rm gc version help"
+    local commands="status wait off on doctor pool ls versions diff restore verify pin unpin rm gc export import scrub version help"
     local words=""
 
     COMPREPLY=()
@@ -17,7 +17,7 @@ _portusctl()
         return
     fi
     case $previous in
-    --job | --timeout | --version | --objects) return ;;
+    --job | --timeout | --version | --objects | --pace) return ;;
     --store | --to)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$current")
@@ -33,10 +33,22 @@ _portusctl()
     off | on) words="--timeout --job --help" ;;
     doctor) words="--json --job --help" ;;
     pool)
-        words="--objects --force --help"
-        [ "$COMP_CWORD" -eq 2 ] && words="create info check grow"
+        words="--help"
+        case ${COMP_WORDS[2]} in
+        create) words="--objects --force --help" ;;
+        check) words="--remove-damaged --help" ;;
+        badblocks) words="--clear --help" ;;
+        esac
+        if [ "$COMP_CWORD" -eq 2 ]; then
+            mapfile -t COMPREPLY < <(compgen -W "create info check resize badblocks" -- "$current")
+            return
+        fi
         ;;
-    ls | versions) words="--store --json --help" ;;
+    ls | versions) words="--store --long --json --help" ;;
+    diff) words="--store --json --help" ;;
+    export) words="--store --all --to --tar --help" ;;
+    import) words="--store --all --tar --help" ;;
+    scrub) words="--store --pace --background --help" ;;
     restore) words="--store --version --to --force --help" ;;
     verify | gc) words="--store --help" ;;
     pin | unpin | rm) words="--store --version --help" ;;
@@ -46,7 +58,7 @@ _portusctl()
     -*) ;;
     *)
         case ${COMP_WORDS[1]} in
-        wait | pool | ls | versions | restore | verify | pin | unpin | rm)
+        wait | pool | ls | versions | diff | restore | verify | pin | unpin | rm | export | import)
             compopt -o filenames
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return

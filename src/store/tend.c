@@ -20,7 +20,7 @@
 #define FIRST_NS (5 * SECOND_NS) /* after the start */
 #define EVERY_NS (86400 * SECOND_NS)
 #define SLEEP_MS 1000
-#define TURN (16ull << 20) /* bytes at most: others wait so long */
+#define TURN_NS 10000000ull /* others wait so long, who want an answer at once */
 #define PIECE (1ull << 20)
 
 static struct {
@@ -77,8 +77,8 @@ static int start(struct store *store, uint64_t now)
 
 int store_tend(struct store *store)
 {
-    uint64_t now = portus_now(), bytes = TURN;
-    int more;
+    uint64_t now = portus_now(), bytes = UINT64_MAX;
+    int more = 1;
 
     if (tend.next == 0)
         tend.next = now + FIRST_NS;
@@ -87,13 +87,17 @@ int store_tend(struct store *store)
         return SLEEP_MS;
     if (tend.pace != 0)
         bytes = (uint64_t)((double)tend.pace * (double)(now - tend.stepped) / (double)SECOND_NS);
-    if (bytes > 0) {
-        more = scrub_step(tend.scrub, bytes < TURN ? bytes : TURN, original_read);
+    if (bytes > 0)
         tend.stepped = now;
-        if (more != 1) {
-            finish(store, more);
-            return SLEEP_MS;
-        }
+    while (bytes > 0 && more == 1 && portus_now() - now < TURN_NS) {
+        uint64_t piece = bytes < PIECE ? bytes : PIECE;
+
+        more = scrub_step(tend.scrub, piece, original_read);
+        bytes -= piece;
+    }
+    if (more != 1) {
+        finish(store, more);
+        return SLEEP_MS;
     }
     if (tend.pace == 0)
         return 0;

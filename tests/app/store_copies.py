@@ -6,6 +6,7 @@
 import io
 import json
 import os
+import pty
 import random
 import shutil
 import signal
@@ -208,6 +209,17 @@ for i in range(12):
             trial.expect(data in (first[name.split("@")[0]][0], second[name.split("@")[0]][0]), f"{name} is not whole")
 ctl("export", "--all", "--to", out, "/ck")
 trial.expect(len([n for n in look(out) if ".portus-" not in n]) == 6, "not completed")
+
+# On a terminal there is a bar.
+for arguments in (["verify"], ["export", "--tar"], ["export", "--to", trial.fresh()], ["scrub"],
+                  ["import", os.path.join(D, "ck/sub")], ["diff", "/ck/a.ckpt", *(str(v["commit"]) for v in versions(None, "/ck/a.ckpt"))]):
+    ours, theirs = pty.openpty()
+    p = subprocess.Popen([CTL, *arguments], env=program.environment(trial.JOB, PORTUS_STORE=POOL), stdout=subprocess.PIPE, stderr=theirs)
+    os.close(theirs)
+    p.communicate(timeout=60)
+    said = os.read(ours, 65536)
+    os.close(ours)
+    trial.expect(b" %  " in said and b"/s" in said, f"{arguments}: no bar: {said}")
 
 # While a portusd has the pool nothing is imported.
 p = subprocess.Popen([os.path.join(program.BUILD, "portusd"), POOL], env=program.environment(trial.JOB))

@@ -10,6 +10,7 @@
 #define POOL_PATCH_H
 
 #include "../unit/pool_image.h"
+#include "store/scrub.h"
 
 #define PATCH_SIZE (IMAGE_DATA + (128u << 10))
 #define PATCH_BASE 0x7fu /* number of bytes that a patch has at most */
@@ -121,6 +122,18 @@ static inline void patch_count(const struct pool *pool)
     assert_int_equal(slots, pool->slots.units);
 }
 
+static inline void patch_scrub(struct pool *pool)
+{
+    struct scrub *scrub;
+    int more = 1;
+
+    if (scrub_begin(&scrub, pool, 3) != 0)
+        return;
+    while (more == 1)
+        more = scrub_step(scrub, 8192, NULL);
+    scrub_end(scrub);
+}
+
 static inline void patch_run(char *image, const char *base, const uint8_t *data, size_t size)
 {
     struct pool_key key = key_of(2);
@@ -146,6 +159,8 @@ static inline void patch_run(char *image, const char *base, const uint8_t *data,
             return;
         patch_count(pool);
         pool_each(pool, patch_verify, pool);
+        patch_scrub(pool);
+        patch_count(pool);
         image_commit(pool, 5, "/d/new", 9, 3000, &number);
         pool_rename(pool, &key, "/d/other", POOL_SETTLED_AS_IT_WAS, &number);
         pool_make_room(pool, 100 << 10, 1);

@@ -237,7 +237,8 @@ int vault_newest(struct vault_list *list, uint64_t number, bool settled, char un
     if (number == 0)
         number = UINT64_MAX;
     unsettled[0] = '\0';
-    qsort(list->entry, list->count, sizeof(*list->entry), by_path);
+    if (list->count > 0)
+        qsort(list->entry, list->count, sizeof(*list->entry), by_path);
     for (size_t i = 0; i < list->count; i++) {
         const char *path = list->entry[i].path;
         if (i > 0 && same_directory(list->entry[i - 1].path, path))

@@ -11,8 +11,9 @@
 bool pool_changes(unsigned op);
 
 /*
- * op: PORTUS_OP_STORE_PIN, _REMOVE, _ROOM, _CLEAN or _SIZE; number and flags as in such a message; keep: see
- * pool_make_room. 0 or a negative errno; *answer as in STORE_DONE. -EOPNOTSUPP: what only a portusd does.
+ * op: PORTUS_OP_STORE_PIN, _REMOVE, _ROOM, _CLEAN or _SIZE; number and flags as in such a message;
+ * keep: see pool_make_room. 0 or a negative errno; *answer as in STORE_DONE. -EOPNOTSUPP: what only
+ * a portusd does.
  */
 int pool_change(struct pool *pool, unsigned op, uint64_t number, unsigned flags, unsigned keep,
                 uint64_t *answer);

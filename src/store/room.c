@@ -4,9 +4,9 @@
  *
  * A version is superseded by a newer one of its object, or of its path: programs that
  * write another file and rename it over the old one never have two versions of one
- * object. Kept are the newest of both, pinned ones, and what restoring a directory
- * needs: with s the last settled commit of a directory and job, each version that was
- * the newest of its object and path at s.
+ * object. One that is damaged supersedes nothing. Kept are the newest of both, pinned ones, and
+ * what restoring a directory needs: with s the last settled commit of a directory and job, each
+ * version that was the newest of its object and path at s.
  *
  * The oldest that may go is wanted again and again, of a million. So entries are passed
  * over once (`next`), and those that have become superfluous since are noted in a heap
@@ -24,12 +24,22 @@
 
 /* ---- what may go ---- */
 
+/* The next newer one in a chain that takes anybody's place. */
+static const struct entry *newer(const struct pool *pool, enum index_kind kind,
+                                 const struct entry *entry)
+{
+    do
+        entry = index_newer(pool, kind, entry);
+    while (entry != NULL && entry->damaged);
+    return entry;
+}
+
 /* Whether an entry has at least keep newer ones in a chain. */
 static bool has_newer(const struct pool *pool, enum index_kind kind, const struct entry *entry,
                       unsigned keep)
 {
     for (; keep > 0 && entry != NULL; keep--)
-        entry = index_newer(pool, kind, entry);
+        entry = newer(pool, kind, entry);
     return entry != NULL;
 }
 
@@ -37,9 +47,9 @@ static bool has_newer(const struct pool *pool, enum index_kind kind, const struc
 static bool was_newest(const struct pool *pool, enum index_kind kind, const struct entry *entry,
                        uint64_t number)
 {
-    const struct entry *newer = index_newer(pool, kind, entry);
+    const struct entry *next = newer(pool, kind, entry);
 
-    return entry->number <= number && (newer == NULL || newer->number > number);
+    return entry->number <= number && (next == NULL || next->number > number);
 }
 
 /* The last settled commit of a directory that is older than a number; 0: there is none. */
@@ -147,8 +157,13 @@ void room_added(struct pool *pool, const struct entry *entry)
     for (int kind = INDEX_KEY; kind <= INDEX_PATH; kind++) {
         const struct entry *older = entry;
 
-        for (unsigned i = 0; i < pool->spare.keep && older != NULL; i++)
+        for (unsigned i = 0; i < pool->spare.keep && older != NULL; i++) {
             older = index_older(pool, kind, older);
+            if (older != NULL && older->damaged) {
+                room_moved(pool); /* it did not count: others behind it may go as well */
+                return;
+            }
+        }
         if (older != NULL)
             look_again(pool, older);
     }

@@ -302,6 +302,7 @@ static void mark(struct scrub *scrub, struct entry *entry, bool damaged)
     if (entry->damaged == damaged)
         return;
     entry->damaged = damaged; /* if it cannot be written down it is said again some day */
+    room_moved(scrub->pool);  /* what it supersedes, or does not */
     pool_flag(scrub->pool, entry, PORTUS_POOL_DAMAGED, damaged);
 }
 

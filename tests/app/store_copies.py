@@ -170,6 +170,18 @@ for i in range(40):  # and damaged ones: never a crash, and nothing else than so
     trial.expect("0 damaged" in ctl("verify", pool=other), f"{i}: damaged")
     os.unlink(other)
 
+small, other = ctl("export", "--all", "--tar", "/ck/sub", binary=True), new_pool("8M")
+env = program.environment(trial.JOB, PORTUS_STORE=other)
+for i in range(1000):
+    bad = bytearray(small)
+    for _ in range(chance.randrange(1, 6)):
+        at, length = chance.randrange(len(bad)), chance.randrange(1, 9)
+        bad[at:at + length] = chance.randbytes(length)
+    done = subprocess.run([CTL, "import", "--tar", *(["--all"] if i % 2 else [])], env=env, capture_output=True,
+                          input=bytes(bad), timeout=60, check=False)
+    trial.expect(done.returncode in (0, 1) and (done.returncode == 0 or done.stderr), f"{i}: {done}")
+trial.expect("0 damaged" in ctl("verify", pool=other) and len(versions(other)) > 2, "damaged tars")
+
 # No room: one line, what was imported before stays.
 other = new_pool("8M")
 with open(os.path.join(D, "ck/big"), "wb") as f:

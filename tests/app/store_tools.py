@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import subprocess
+import time
 
 from lib import agents, program, trial
 
@@ -29,8 +30,14 @@ def ctl(*arguments, status=0, **more):
     return done.stdout + done.stderr
 
 
+def ctl_any(*arguments):
+    return subprocess.run([CTL, *arguments], capture_output=True, text=True, timeout=60, check=False).stderr
+
+
 def versions(*paths):
-    return json.loads(ctl("versions", "--json", *paths))["versions"]
+    # A writer that was killed between two copies of something leaves a line to be said.
+    said = subprocess.run([CTL, "versions", "--store", POOL, "--json", *paths], stdout=subprocess.PIPE, timeout=60, check=True).stdout
+    return json.loads(said)["versions"]
 
 
 def save(*words):
@@ -189,6 +196,24 @@ try:
     ended()
     p.wait()
     ctl("pool", "resize", POOL, "x", status=2)
+    for wrong in ("x", "-1"):
+        done = subprocess.run([os.path.join(program.BUILD, "portusd"), "--scrub", wrong, POOL], capture_output=True, timeout=20,
+                              env=program.environment(trial.JOB), check=False)
+        trial.expect(done.returncode == 2 and b"PORTUS_SCRUB" in done.stderr, f"--scrub {wrong}: {done}")
+
+    # Killed while it does all that: nothing is lost, and nothing leaks.
+    chance, before = random.Random(1), versions(D)
+    for i in range(10):
+        p = start("--scrub", "1G")
+        for size in ("96M", "112M"):
+            subprocess.Popen([CTL, "pool", "resize", POOL, size], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            subprocess.Popen([CTL, "scrub", "--background", "--store", POOL], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(chance.random() * 0.04)
+        p.kill()
+        p.wait()
+        trial.expect(agents.until(lambda: "another process" not in ctl_any("pool", "check", POOL), 10), "locked")
+        ctl("pool", "check", POOL)
+        trial.expect(versions(D) == before, "other versions")
     trial.expect("no bad blocks" in ctl("pool", "badblocks", "--clear", POOL), "an ordinary file has no bad blocks")
     ctl("pool", "badblocks", os.path.join(D, "none"), status=1)
     ctl("pool", "check", POOL)

@@ -444,6 +444,22 @@ static void test_room(void **state)
     assert_false(has(pool, tmp[0], NULL));
     assert_true(has(pool, tmp[1], NULL));
     assert_true(has(pool, tmp[2], NULL));
+
+    /* What is damaged takes nobody's place, also after another opening. */
+    for (int i = 0; i < 3; i++)
+        a[i] = commit(pool, 20, "/z/a", false);
+    assert_int_equal(pool_flag(pool, pool_find(pool, a[2]), PORTUS_POOL_DAMAGED, true), 0);
+    pool_close(pool);
+    pool = image_open(base, SIZE);
+    assert_true(pool_make_room(pool, UINT64_MAX, 1) > 0);
+    assert_false(has(pool, a[0], NULL));
+    assert_true(has(pool, a[1], NULL));
+    assert_true(has(pool, a[2], &version) && version.damaged);
+    assert_int_equal(pool_flag(pool, pool_find(pool, a[2]), PORTUS_POOL_DAMAGED, false), 0);
+    pool_close(pool);
+    pool = image_open(base, SIZE);
+    assert_true(pool_make_room(pool, UINT64_MAX, 1) > 0);
+    assert_false(has(pool, a[1], NULL));
     pool_close(pool);
 }
 

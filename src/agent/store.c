@@ -412,24 +412,28 @@ static bool is_live(const struct agent *agent, const struct agent_keep *keep)
     return false;
 }
 
-/* 0, and the file is open for reading and leased; or a negative errno. */
+/*
+ * 0, and the file is open for reading and leased; or a negative errno. A lease is taken on a
+ * description that is noted already: with one that nobody knows of, as the worker was killed,
+ * who wants to write would wait for the kernel to take it away.
+ */
 static int lease(const struct agent *agent, struct agent_keep *keep)
 {
     char path[32];
-    int fd, name, error;
+    int fd, name = keep->fd, error;
 
     snprintf(path, sizeof(path), "/proc/self/fd/%d", keep->fd);
     fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return -errno;
+    keep->fd = fd;
     if (fcntl(fd, F_SETSIG, SIGRTMIN) < 0 || fcntl(fd, F_SETOWN, agent->state->keeper) < 0 ||
         fcntl(fd, F_SETLEASE, F_RDLCK) < 0) {
         error = -errno;
+        keep->fd = name;
         close(fd);
         return error;
     }
-    name = keep->fd;
-    keep->fd = fd; /* before it is closed: see state.h */
     keep->state = KEEP_LEASED;
     close(name);
     return 0;

@@ -26,10 +26,11 @@ import elsewhere  # noqa: E402
 import machine  # noqa: E402
 import programs  # noqa: E402
 import saves  # noqa: E402
+import store  # noqa: E402
 from lib import program  # noqa: E402
 from table import markdown, middle, ratio, seconds, times  # noqa: E402
 
-OTHERS = ["memory", "beside", "calls", "starts"]
+OTHERS = ["memory", "beside", "calls", "starts", *store.ROWS]
 NAMES = [row[0] for row in saves.ROWS] + OTHERS
 VARIANTS = {"shim": "", "exact": ", torch's own CRC"}
 
@@ -159,6 +160,13 @@ def start_rows(results):
                      "least time", "instructions"], rows)
 
 
+def store_rows(results):
+    rows = store.rows({name: of for name, of in results.items() if "skipped" not in of})
+    rows += [[f"{name}: skipped: {results[name]['skipped']}", "", "", ""] for name in store.ROWS
+             if "skipped" in results.get(name, {})]
+    return markdown(["the store", "", "limit", "× of it"], rows) if rows else ""
+
+
 def deep_middle(tree):
     """Lists of samples, wherever they are, become medians; the least stays with them."""
     if isinstance(tree, dict):
@@ -180,6 +188,12 @@ def measure(options):
             ("starts", elsewhere.starts):
         if name in options.rows:
             results[name] = deep_middle(function(options, progress))
+    for name, function in store.ROWS.items():
+        if name in options.rows:
+            try:
+                results[name] = deep_middle(store.prepare(function(options, progress)))
+            except programs.Skip as e:
+                results[name] = {"skipped": str(e)}
     return results
 
 
@@ -229,7 +243,7 @@ def main():
     words = about(found, options, results)
     print(words + "\n")
     for table in save_rows(results, "pause"), save_rows(results, "back"), cost_rows(results), \
-            call_rows(results), start_rows(results):
+            call_rows(results), start_rows(results), store_rows(results):
         if table:
             print(table + "\n")
     with open(options.json, "w") as f:

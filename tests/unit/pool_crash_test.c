@@ -43,6 +43,7 @@ static struct {
     uint64_t unreadable; /* a version that may be damaged, and is in none of contents; 0: none */
     uint32_t right;      /* CRC of its bytes */
     bool seen;           /* it was found */
+    bool mends, mended;  /* it is repaired when the operation has returned; it has */
     bool may_refuse;     /* no pool is there yet, or no more */
     bool may_repair;     /* it changes superblocks or marks, where a torn line is damage */
     uint64_t sizes[2];   /* of the pool, before and after */
@@ -66,6 +67,8 @@ static int sum_others(const struct pool_version *version, void *argument)
     /* Whatever is read of it is right. */
     if (pool_read(contents->pool, version, 0, bytes, version->attributes.size) == 0)
         assert_int_equal(portus_crc32(0, bytes, version->attributes.size), allowed.right);
+    else
+        assert_false(allowed.mended);
     contents->stored += version->stored;
     allowed.seen = true;
     return 0;
@@ -279,6 +282,7 @@ static void replay(uint64_t *seed)
     allowed.count = 1;
     allowed.sizes[0] = allowed.sizes[1];
     allowed.may_refuse = false;
+    allowed.mended = allowed.mends;
     cut_here(seed);
     for (size_t i = 0; i < lines_count; i++)
         line_index[lines[i].number] = 0;
@@ -614,6 +618,7 @@ static void test_scrub(void **state)
             allowed.contents[0] = contents_now(pool);
         }
         allowed.may_repair = true;
+        allowed.mends = i % 18 != 8;
         assert_int_equal(scrub_begin(&scrub, pool, 0), 0);
         while (more == 1)
             more = scrub_step(scrub, 4096, i % 18 == 8 ? NULL : fetch); /* 8: marked as damaged */

@@ -181,6 +181,7 @@ install: all man
 	  $(DESTDIR)$(PREFIX)/share/man/man7 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	install -m 755 $(B)/libportus_shim.so $(B)/portus-agent $(B)/portusd $(DESTDIR)$(LIBDIR)
 	install -m 755 $(B)/portusctl $(B)/portus-run $(DESTDIR)$(PREFIX)/bin
+	ln -sf $(PREFIX)/bin/portusctl $(DESTDIR)$(LIBDIR)/portusctl
 	for m in $(MAN); do install -m 644 $$m $(DESTDIR)$(PREFIX)/share/man/man$${m##*.}; done
 	install -m 644 scripts/portusctl.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/portusctl
 

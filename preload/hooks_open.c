@@ -20,16 +20,22 @@
 #include "file.h"
 #include "policy.h"
 #include "real.h"
+#include "restore.h"
 #include "shim.h"
 #include "syscalls.h"
 
-/* Two tests are all that opening for reading costs. */
+/* Three tests are all that opening for reading costs. */
 #define READS(flags) (((flags) & (O_ACCMODE | O_CREAT | O_TRUNC)) == O_RDONLY)
+#define PASSES(flags) (READS(flags) && restore_off() && !shim_live())
+
+/* What has bytes to be read, and may be waited for. */
+#define RESTORES(flags)                                                                            \
+    (READS(flags) && !((flags) & (O_PATH | O_DIRECTORY | O_NONBLOCK)) && restore_on())
 
 /* Around an open, whichever function does it. */
 #define OPENED(at, path, flags, call)                                                              \
     do {                                                                                           \
-        if (READS(flags) && !shim_live())                                                          \
+        if (PASSES(flags) || (READS(flags) && !restore_on() && !shim_live()))                      \
             return call;                                                                           \
         live_before_open(at, path, flags);                                                         \
         int error_ = policy_open(at, path, flags);                                                 \
@@ -41,6 +47,8 @@
         }                                                                                          \
         fd_ = (call);                                                                              \
         policy_opened(fd_, flags, before_);                                                        \
+        if (RESTORES(flags))                                                                       \
+            restore_opened(fd_);                                                                   \
         return fd_;                                                                                \
     } while (0)
 
@@ -72,7 +80,7 @@ __attribute__((noinline)) static int openat_watched(int (*real)(int, const char 
         va_start(arguments, flags);                                                                \
         mode = mode_of(flags, arguments);                                                          \
         va_end(arguments);                                                                         \
-        if (READS(flags) && !shim_live())                                                          \
+        if (PASSES(flags))                                                                         \
             return real_##name(path, flags, mode);                                                 \
         return open_watched(real_##name, path, flags, mode);                                       \
     }
@@ -88,7 +96,7 @@ OPEN(open64)
         va_start(arguments, flags);                                                                \
         mode = mode_of(flags, arguments);                                                          \
         va_end(arguments);                                                                         \
-        if (READS(flags) && !shim_live())                                                          \
+        if (PASSES(flags))                                                                         \
             return real_##name(at, path, flags, mode);                                             \
         return openat_watched(real_##name, at, path, flags, mode);                                 \
     }

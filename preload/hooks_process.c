@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "real.h"
+#include "restore.h"
 #include "shim.h"
 #include "versions.h"
 
@@ -54,6 +55,7 @@ void *portus_before_vfork(void)
     if (found == NULL)
         found = real_find("vfork");
     shim_release_open();
+    restore_on(); /* read by us: the child's pid would be taken for ours */
     return found;
 }
 

@@ -22,6 +22,7 @@
 #include "file.h"
 #include "policy.h"
 #include "real.h"
+#include "restore.h"
 #include "shim.h"
 
 #undef fwrite_unlocked /* a macro in some headers */
@@ -50,8 +51,12 @@ static FILE *open_stream(FILE *(*real)(const char *, const char *), const char *
 
     if (shim_live())
         live_before_open(AT_FDCWD, path, 0);
-    if (flags == 0)
-        return real(path, mode);
+    if (flags == 0) {
+        stream = real(path, mode);
+        if (!restore_off() && stream != NULL && restore_on())
+            restore_opened(fileno_unlocked(stream));
+        return stream;
+    }
     error = policy_open(AT_FDCWD, path, flags);
     if (error != 0) {
         errno = error;
@@ -157,6 +162,8 @@ static FILE *open_again(FILE *(*real)(const char *, const char *, FILE *), const
     result = real(path, mode, stream);
     if (result != NULL)
         fdtab_stream_comes(fileno_unlocked(result));
+    if (result != NULL && path != NULL && flags == 0 && !restore_off() && restore_on())
+        restore_opened(fileno_unlocked(result));
     if (result != NULL && path != NULL)
         policy_opened(fileno_unlocked(result), flags, before == WAS_FULL ? WAS_FULL : WAS_EMPTY);
     return result;

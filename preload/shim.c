@@ -27,6 +27,7 @@
 #include "fdtab.h"
 #include "file.h"
 #include "real.h"
+#include "restore.h"
 #include "summary.h"
 #include "versions.h"
 
@@ -131,6 +132,7 @@ static void after_fork_child(void)
     atomic_store(&shim.writer.lost, 0); /* the parent is told */
     files_forget();
     summary_forget();
+    restore_forget();
     shim.pid = getpid();
     atomic_store(&forked_from, false);
     shim_unguard(&forking);
@@ -169,13 +171,17 @@ bool shim_on(void)
     return shim.env.mode != PORTUS_OFF;
 }
 
+bool shim_known(void)
+{
+    return atomic_load(&ready) >= 2;
+}
+
 bool shim_own(void)
 {
     return atomic_load(&ready) == 2 && shim.pid == getpid();
 }
 
-/* portus-agent: where the user says, beside the shim, or where it is installed. */
-static const char *agent_path(void)
+const char *shim_agent(void)
 {
     static char path[PORTUS_ENV_TEXT];
     int (*look)(const void *, Dl_info *) = dladdr;
@@ -188,7 +194,7 @@ static const char *agent_path(void)
         return path;
     if (look == NULL)
         look = (int (*)(const void *, Dl_info *))(uintptr_t)real_loader("dladdr");
-    if (look == NULL || look((void *)agent_path, &info) == 0 || info.dli_fname == NULL)
+    if (look == NULL || look((void *)shim_agent, &info) == 0 || info.dli_fname == NULL)
         return "portus-agent";
     slash = strrchr(info.dli_fname, '/');
     if (slash == NULL)
@@ -301,7 +307,7 @@ struct portus_writer *shim_writer(const char **why)
     struct portus_link_options options = {.role = PORTUS_ROLE_CLIENT,
                                           .job = shim.env.job,
                                           .ring_size = shim.env.ring_size,
-                                          .agent = agent_path(),
+                                          .agent = shim_agent(),
                                           .stored = shim.env.store[0] != '\0',
                                           .ends_stopped = true};
     struct portus_writer *writer = NULL;

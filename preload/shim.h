@@ -48,6 +48,12 @@ void shim_unguard(const struct guard *guard);
  */
 bool shim_on(void);
 
+/* Whether that is decided: not while a thread is at it. */
+bool shim_known(void);
+
+/* portus-agent: where the user says, beside the shim, or where it is installed. */
+const char *shim_agent(void);
+
 /*
  * Whether this is the process that the tables belong to. A child of vfork runs on
  * its parent's memory and must not touch them.

@@ -8,7 +8,7 @@
 _portusctl()
 {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-    local commands="status wait off on doctor pool ls versions diff restore verify pin unpin rm gc export import scrub version help"
+    local commands="status wait off on doctor pool ls versions diff restore complete verify pin unpin rm gc export import scrub version help"
     local words=""
 
     COMPREPLY=()
@@ -50,6 +50,7 @@ _portusctl()
     import) words="--store --all --tar --help" ;;
     scrub) words="--store --pace --background --help" ;;
     restore) words="--store --version --to --force --help" ;;
+    complete) words="--store --list --help" ;;
     verify | gc) words="--store --help" ;;
     pin | unpin | rm) words="--store --version --help" ;;
     version) words="--job --help" ;;
@@ -58,7 +59,7 @@ _portusctl()
     -*) ;;
     *)
         case ${COMP_WORDS[1]} in
-        wait | pool | ls | versions | diff | restore | verify | pin | unpin | rm | export | import)
+        wait | pool | ls | versions | diff | restore | complete | verify | pin | unpin | rm | export | import)
             compopt -o filenames
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return

@@ -206,7 +206,8 @@ int portus_link_open(struct portus_link *out, const struct portus_link_options *
             return error;
         /* One that was started may have found the name taken, by an agent that was ending. */
         if (error == -ECONNREFUSED && portus_now() - started > RESTART_NS) {
-            int failed = portus_spawn(options->agent, options->job);
+            const char *arguments[] = {options->agent, NULL};
+            int failed = portus_spawn(arguments, options->job, -1, -1);
             if (failed != 0) {
                 *why = "portus-agent cannot be started";
                 return failed;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * spawn.c -- starts the agent, unseen by the program
+ * spawn.c -- starts the agent, and others of ours, unseen by the program
  *
  * A fork would copy the page tables of a trainer that holds a hundred GiB, and
  * a child would end in the program's wait(). So two vfork-like clones: the first
  * has no exit signal and ends at once, the second is thereby orphaned and
- * executes the agent. Both run on this process's memory while the calling thread
+ * executes the program. Both run on this process's memory while the calling thread
  * is suspended, so they only make system calls and write to one structure. (execve
  * sets the exit signal back to SIGCHLD, which is why one clone is not enough.)
  */
@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
@@ -29,10 +30,10 @@
 extern char **environ;
 
 struct plan {
-    const char *path;
-    char *stack; /* of two halves: the first clone's, the second's */
-    int error;   /* errno of execve */
-    char *arguments[2];
+    const char *const *arguments;
+    int output[3]; /* what becomes of descriptors 0 to 2; -1: /dev/null */
+    char *stack;   /* of two halves: the first clone's, the second's */
+    int error;     /* errno of execve */
     char *environment[VARIABLES + 2];
     char job[1100];
 };
@@ -46,9 +47,14 @@ static int run(void *argument)
     sigemptyset(&none);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, _NSIG / 8);
     /* What the loader has to say, if it fails, must not be among what the program says. */
-    for (int fd = 0; fd < 3 && null >= 0; fd++)
-        syscall(SYS_dup3, null, fd, 0);
-    syscall(SYS_execve, plan->path, plan->arguments, plan->environment);
+    for (int fd = 0; fd < 3; fd++) {
+        int from = plan->output[fd] >= 0 ? plan->output[fd] : null;
+
+        if (from >= 0)
+            syscall(SYS_dup3, from, fd, 0);
+    }
+    syscall(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC);
+    syscall(SYS_execve, plan->arguments[0], plan->arguments, plan->environment);
     plan->error = errno;
     syscall(SYS_exit_group, 127);
     return 0;
@@ -64,7 +70,7 @@ static int orphan(void *argument)
     return 0;
 }
 
-int portus_spawn(const char *path, const char *job)
+int portus_spawn(const char *const *arguments, const char *job, int output, int errors)
 {
     size_t head = (sizeof(struct plan) + 63) & ~(size_t)63, size = head + 2 * STACK;
     sigset_t all, before;
@@ -75,9 +81,11 @@ int portus_spawn(const char *path, const char *job)
     plan = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (plan == MAP_FAILED)
         return -errno;
-    plan->path = path;
+    plan->arguments = arguments;
+    plan->output[0] = -1;
+    plan->output[1] = output;
+    plan->output[2] = errors;
     plan->stack = (char *)plan + head;
-    plan->arguments[0] = (char *)path;
     for (char **variable = environ; variable != NULL && *variable != NULL && count < VARIABLES;
          variable++)
         if (strncmp(*variable, "LD_PRELOAD=", 11) != 0 &&

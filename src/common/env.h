@@ -14,6 +14,7 @@
 enum portus_mode { PORTUS_AUTO, PORTUS_REQUIRE, PORTUS_REPORT, PORTUS_OFF };
 enum portus_close { PORTUS_CLOSE_CAPTURED, PORTUS_CLOSE_DRAINED, PORTUS_CLOSE_DURABLE };
 enum portus_order { PORTUS_ORDER_STRICT, PORTUS_ORDER_RELAXED };
+enum portus_restore { PORTUS_RESTORE_OFF, PORTUS_RESTORE_AUTO };
 enum portus_crc { PORTUS_CRC_OFFLOAD, PORTUS_CRC_EXACT };
 
 #define PORTUS_ENV_TEXT 1024
@@ -35,6 +36,7 @@ struct portus_env {
     char job[PORTUS_ENV_TEXT];      /* PORTUS_JOB: names the agent instead of the cgroup */
     char agent[PORTUS_ENV_TEXT];    /* PORTUS_AGENT: its path, or "": beside the shim */
     char store[PORTUS_ENV_TEXT];    /* PORTUS_STORE: path of a pool, or "" */
+    int restore;                    /* PORTUS_RESTORE: enum portus_restore */
     uint64_t keep;                  /* PORTUS_KEEP: versions of a file */
     uint64_t scrub;                 /* PORTUS_SCRUB, bytes a second; 0: not */
 };

@@ -29,6 +29,7 @@ int pool_main(int argc, char **argv);
 int ls_main(int argc, char **argv);
 int versions_main(int argc, char **argv);
 int restore_main(int argc, char **argv);
+int complete_main(int argc, char **argv);
 int verify_main(int argc, char **argv);
 int pin_main(int argc, char **argv);
 int unpin_main(int argc, char **argv);
@@ -63,6 +64,7 @@ enum {
     OPTION_TAR = 4096,
     OPTION_CLEAR = 8192,
     OPTION_REMOVE_DAMAGED = 16384,
+    OPTION_LIST = 1 << 16,
 };
 
 struct options {
@@ -75,7 +77,7 @@ struct options {
     uint64_t objects;    /* --objects N; 0: not given */
     uint64_t pace;       /* --pace SIZE, bytes a second; 0: not given */
     int force;           /* --force, --background, ... were given */
-    int background, long_list, all, tar, clear, remove_damaged;
+    int background, long_list, all, tar, clear, remove_damaged, list;
     const struct portus_env *env;
     int wrong_env; /* PORTUS_* variables with wrong values; each has been named */
 };

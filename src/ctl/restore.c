@@ -7,7 +7,11 @@
  * only replaced if it is the beginning of the version, as a killed job leaves it, or
  * with --force; and never if somebody is writing it: a read lease on it tells, and is
  * given up as soon as anybody wants to.
+ *
+ * portusctl complete (complete.c) decides by itself what is to be done, and has it done here.
  */
+#include "ctl/restore.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -27,12 +31,44 @@
 
 static struct {
     struct pool *pool;
+    const char *command;
     struct bar bar;
     uint64_t done, left;
     int stands; /* what is at the path, or -1 */
     bool leased, force;
+    const struct stat *judged; /* what is there must still be this, and must be leased; or NULL */
     char piece[PIECE], there[PIECE];
 } run;
+
+static char half[PATH_MAX + 32]; /* the new file, while it has that name */
+
+/* Told to end: what is half done goes, too. */
+static void leave(int signal_number)
+{
+    if (half[0] != '\0')
+        unlink(half);
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+void restore_begin(struct pool *pool, const char *command, bool force)
+{
+    run.pool = pool;
+    run.command = command;
+    run.force = force;
+    signal(SIGIO, SIG_IGN);   /* of the leases: they are asked */
+    signal(SIGXFSZ, SIG_IGN); /* the write fails */
+    signal(SIGINT, leave);
+    signal(SIGTERM, leave);
+    signal(SIGHUP, leave);
+    bar_start(&run.bar);
+}
+
+void restore_expect(uint64_t bytes)
+{
+    run.done = 0;
+    run.left = bytes;
+}
 
 static int make_directories(char *path)
 {
@@ -62,6 +98,15 @@ static bool untouched(const char *path)
            status.st_dev == there.st_dev && status.st_ino == there.st_ino;
 }
 
+static bool as_judged(const struct stat *status)
+{
+    const struct stat *judged = run.judged;
+
+    return status->st_dev == judged->st_dev && status->st_ino == judged->st_ino &&
+           status->st_size == judged->st_size && status->st_mtim.tv_sec == judged->st_mtim.tv_sec &&
+           status->st_mtim.tv_nsec == judged->st_mtim.tv_nsec;
+}
+
 /* Opens what stands at path, to be compared and kept an eye on. 0 or a negative errno. */
 static int watch(const char *path)
 {
@@ -77,7 +122,11 @@ static int watch(const char *path)
         run.leased = true;
     else if (errno == EAGAIN)
         return -EBUSY; /* open for writing; elsewhere there are no leases, or not for us */
-    return 0;
+    if (run.judged == NULL)
+        return 0;
+    if (!run.leased)
+        return -EACCES;
+    return fstat(run.stands, &status) == 0 && as_judged(&status) ? 0 : -EBUSY;
 }
 
 /* How what stands at path compares with the version. A negative errno: cannot be read. */
@@ -164,13 +213,15 @@ static int publish(const char *target, const char *path)
 }
 
 /* 0, or an exit status after a message. */
-static int restore(const struct pool_version *version, const char *path)
+int restore_file(const struct pool_version *version, const char *path, const struct stat *judged)
 {
-    static char target[PATH_MAX + 32], safe[TEXT_ROOM(PATH_MAX)];
+    static char safe[TEXT_ROOM(PATH_MAX)];
+    static char target[sizeof(half)];
     int stands, fd, error;
 
     text_safe(safe, sizeof(safe), path);
     run.stands = -1;
+    run.judged = judged;
     stands = compare(path, version);
     if (stands == SAME) {
         bar_clear(&run.bar);
@@ -180,9 +231,10 @@ static int restore(const struct pool_version *version, const char *path)
     }
     if (stands == OTHER && !run.force) {
         bar_clear(&run.bar);
-        complain("restore: %s: what is there is not the beginning of commit %llu: left alone; "
-                 "--force replaces it, --to writes elsewhere",
-                 safe, (unsigned long long)version->number);
+        complain("%s: %s: what is there is not the beginning of commit %llu: left alone; "
+                 "%s--force replaces it, %s--to writes elsewhere",
+                 run.command, safe, (unsigned long long)version->number,
+                 judged != NULL ? "restore " : "", judged != NULL ? "restore " : "");
         close(run.stands);
         return CTL_FAILED;
     }
@@ -198,16 +250,18 @@ static int restore(const struct pool_version *version, const char *path)
         error = -errno;
         goto fail;
     }
+    strcpy(half, target);
     error = fill(fd, version, path);
     if (error == 0)
         error = dress(fd, &version->attributes);
     close(fd);
     if (error == 0)
         error = publish(target, path);
-    if (error != 0) {
+    if (error != 0)
         unlink(target);
+    half[0] = '\0';
+    if (error != 0)
         goto fail;
-    }
     bar_clear(&run.bar);
     printf("%s: %s from commit %llu\n", safe, stands == BEGINNING ? "completed" : "restored",
            (unsigned long long)version->number);
@@ -219,11 +273,13 @@ fail:
     bar_clear(&run.bar);
     if (run.stands >= 0)
         close(run.stands);
-    complain("restore: %s: commit %llu: %s", safe, (unsigned long long)version->number,
+    complain("%s: %s: commit %llu: %s", run.command, safe, (unsigned long long)version->number,
              error == -EUCLEAN ? "its bytes in the pool are damaged: try an older one, see "
                                  "portusctl versions"
              : error == -EBUSY ? "what is there is being written: left alone"
-                               : strerror(-error));
+             : error == -EACCES && judged != NULL && !run.leased
+                 ? "who writes it cannot be seen (no lease to be had): left alone"
+                 : strerror(-error));
     return CTL_FAILED;
 }
 
@@ -232,13 +288,10 @@ int restore_version(struct pool *pool, const struct pool_version *version, const
 {
     int status;
 
-    if (run.pool == NULL) {
-        signal(SIGIO, SIG_IGN); /* of the leases: they are asked */
-        bar_start(&run.bar);
-    }
-    run.pool = pool;
+    if (run.pool == NULL)
+        restore_begin(pool, "export", false);
     run.left = *left;
-    status = restore(version, path);
+    status = restore_file(version, path, NULL);
     bar_clear(&run.bar);
     *left -= version->attributes.size;
     return status;
@@ -259,12 +312,10 @@ int restore_main(int argc, char **argv)
         complain("restore: which file or directory? see portusctl help restore");
         return CTL_USAGE;
     }
-    run.force = options.force;
-    signal(SIGIO, SIG_IGN); /* of the leases: they are asked */
     status = vault_open(&run.pool, &options, argv[0]);
     if (status != 0)
         return status;
-    bar_start(&run.bar);
+    restore_begin(run.pool, argv[0], options.force);
     for (int i = operand; i < argc; i++) {
         bool one;
 
@@ -287,7 +338,7 @@ int restore_main(int argc, char **argv)
                      unsettled);
             status = CTL_FAILED;
         }
-        run.done = run.left = 0;
+        restore_expect(0);
         for (size_t j = 0; j < found.count; j++)
             run.left += found.entry[j].version.attributes.size;
         for (size_t j = 0; j < found.count; j++) {
@@ -295,7 +346,7 @@ int restore_main(int argc, char **argv)
                          found.entry[j].path) >= (int)sizeof(path)) {
                 complain("restore: %s: too long a path in %s", found.entry[j].path, options.to);
                 status = CTL_FAILED;
-            } else if (restore(&found.entry[j].version, path) != 0) {
+            } else if (restore_file(&found.entry[j].version, path, NULL) != 0) {
                 status = CTL_FAILED;
             }
         }

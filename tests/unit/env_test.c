@@ -347,8 +347,8 @@ static void test_unknown_names(void **state)
                        "(is PORTUS_KEEP meant?)"},
         {"PORTUS_TRACE", "PORTUS_TRACE is not known to this version: ignored"},
         {"PORTUS_PROMISE", "PORTUS_PROMISE is not known to this version: ignored"},
-        {"PORTUS_RESTORE", "PORTUS_RESTORE is not known to this version: ignored "
-                           "(is PORTUS_STORE meant?)"},
+        {"PORTUS_RESTOR", "PORTUS_RESTOR is not known to this version: ignored "
+                          "(is PORTUS_RESTORE meant?)"},
         {"PORTUS_A_NAME_THAT_IS_MUCH_LONGER_THAN_ANY",
          "PORTUS_A_NAME_THAT_IS_MUCH_LONGER_THAN_ANY is not known to this version: ignored"},
     };

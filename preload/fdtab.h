@@ -14,7 +14,8 @@
 #include <stdint.h>
 
 #define FDTAB_SIZE 65536
-#define FDTAB_OURS UINT16_MAX /* a descriptor of the shim's own */
+#define FDTAB_OURS UINT16_MAX       /* a descriptor of the shim's own */
+#define FDTAB_LENT (UINT16_MAX - 1) /* reads come from the pool: see lent.h */
 
 extern _Atomic uint16_t fdtab[FDTAB_SIZE]; /* 0: none; FDTAB_OURS; else 1 + a place in files */
 

@@ -60,7 +60,7 @@ static inline struct file *fdtab_file(int fd)
     if ((unsigned)fd >= FDTAB_SIZE)
         return NULL;
     entry = atomic_load_explicit(&fdtab[fd], memory_order_relaxed);
-    if (__builtin_expect(entry == 0 || entry == FDTAB_OURS, 1))
+    if (__builtin_expect((uint16_t)(entry - 1) >= FILES, 1))
         return NULL;
     return &files[entry - 1];
 }

@@ -21,6 +21,7 @@
 #include "client/source.h"
 #include "fdtab.h"
 #include "file.h"
+#include "lent.h"
 #include "real.h"
 #include "shim.h"
 
@@ -167,10 +168,18 @@ EXPORT ssize_t pwritev64v2(int fd, const struct iovec *vector, int count, off_t 
     return real_pwritev64v2(fd, vector, count, offset, flags);
 }
 
-/* --- reads: wait for the log --- */
+/* --- reads: wait for the log, or come from the pool --- */
+
+#define LENT(fd, data, length, offset)                                                             \
+    do {                                                                                           \
+        ssize_t result_;                                                                           \
+        if (lent(fd) && lent_read(fd, data, length, offset, &result_))                             \
+            return result_;                                                                        \
+    } while (0)
 
 EXPORT ssize_t read(int fd, void *data, size_t length)
 {
+    LENT(fd, data, length, LENT_CURRENT);
     AFTER(drain, fd);
     return real_read(fd, data, length);
 }
@@ -183,12 +192,14 @@ EXPORT ssize_t readv(int fd, const struct iovec *vector, int count)
 
 EXPORT ssize_t pread(int fd, void *data, size_t length, off_t offset)
 {
+    LENT(fd, data, length, AT(offset));
     AFTER(drain, fd);
     return real_pread(fd, data, length, offset);
 }
 
 EXPORT ssize_t pread64(int fd, void *data, size_t length, off_t offset)
 {
+    LENT(fd, data, length, AT(offset));
     AFTER(drain, fd);
     return real_pread64(fd, data, length, offset);
 }
@@ -223,18 +234,21 @@ ssize_t __pread64_chk(int fd, void *data, size_t length, off_t offset, size_t ro
 
 EXPORT ssize_t __read_chk(int fd, void *data, size_t length, size_t room)
 {
+    LENT(fd, data, length <= room ? length : 0, LENT_CURRENT);
     AFTER(drain, fd);
     return real___read_chk(fd, data, length, room);
 }
 
 EXPORT ssize_t __pread_chk(int fd, void *data, size_t length, off_t offset, size_t room)
 {
+    LENT(fd, data, length <= room ? length : 0, AT(offset));
     AFTER(drain, fd);
     return real___pread_chk(fd, data, length, offset, room);
 }
 
 EXPORT ssize_t __pread64_chk(int fd, void *data, size_t length, off_t offset, size_t room)
 {
+    LENT(fd, data, length <= room ? length : 0, AT(offset));
     AFTER(drain, fd);
     return real___pread64_chk(fd, data, length, offset, room);
 }
@@ -436,6 +450,8 @@ static int give_away(const struct msghdr *message)
             int fd, error;
 
             memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+            if (lent(fd))
+                lent_end(fd);
             file = fdtab_file(fd);
             error = file != NULL ? file_release(file, fd) : 0;
             if (error != 0)

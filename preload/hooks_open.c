@@ -18,6 +18,7 @@
 #include "client/source.h"
 #include "fdtab.h"
 #include "file.h"
+#include "lent.h"
 #include "policy.h"
 #include "real.h"
 #include "restore.h"
@@ -178,6 +179,8 @@ EXPORT int close(int fd)
         errno = EBADF; /* the program did not open it */
         return -1;
     }
+    if (lent(fd))
+        lent_end(fd);
     error = file_close(fd);
     result = real_close(fd);
     if (error != 0 && result == 0) {
@@ -250,6 +253,8 @@ EXPORT int dup(int fd)
 {
     int other = real_dup(fd);
 
+    if (lent(fd))
+        lent_end(fd); /* one lock for one offset */
     if (other >= 0 && fdtab_file(fd) != NULL && shim_own())
         file_duplicate(fd, other);
     return other;
@@ -311,6 +316,8 @@ static int put_under(int fd, int other, int flags, int (*call)(int, int, int))
     bool left;
     int result;
 
+    if (lent(fd))
+        lent_end(fd);
     if ((unsigned)other >= FDTAB_SIZE || fd == other || !shim_own())
         return call(fd, other, flags);
     left = fdtab_file(other) != NULL && is_open(fd); /* else it fails and closes nothing */
@@ -353,6 +360,8 @@ static int control(int (*real)(int, int, long), int fd, int command, long argume
     struct file *file = fdtab_file(fd);
     int result, error;
 
+    if (lent(fd) && !harmless(command) && command != F_GETFL)
+        lent_end(fd);
     if (file == NULL && (command == F_SETLK || command == F_SETLKW))
         file_before_lock(fd);
     if (file == NULL || harmless(command) || !shim_own())

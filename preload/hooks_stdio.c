@@ -20,6 +20,7 @@
 
 #include "fdtab.h"
 #include "file.h"
+#include "lent.h"
 #include "policy.h"
 #include "real.h"
 #include "restore.h"
@@ -184,6 +185,8 @@ EXPORT int fclose(FILE *stream)
     int fd = fileno_unlocked(stream), error, result;
 
     fdtab_stream_goes(fd);
+    if (lent(fd))
+        lent_end(fd);
     if (fdtab_file(fd) == NULL)
         return real_fclose(stream);
     error = before_flush(stream);

@@ -34,17 +34,20 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "format/sniff.h"
+#include "lent.h"
 #include "shim.h"
 
 #define LIST_NS 5000000000ull /* for portusctl to look at the pool and the files in it */
 #define LIST_AGE_NS 60000000000ull
 #define COMPLETE_NS 20000000000ull
 #define COMPLETE_RATE 20 /* bytes a microsecond, in addition */
-#define SHORT 1024       /* files that are short at a time */
+#define WAIT_MS 10
+#define HELD_MS 600000
+#define SHORT 1024 /* files that are short at a time */
 
 _Atomic uint32_t restore_state;
 
-static struct portus_lock lock; /* of all below */
+static _Atomic uint32_t held; /* a lock of all below: see enter */
 static struct {
     uint64_t path; /* hash */
     uint64_t size; /* that it should have */
@@ -75,14 +78,14 @@ bool restore_on(void)
     if (inside)
         return false;
     inside = true;
-    if (shim_on() && shim.env.restore == PORTUS_RESTORE_AUTO) {
+    if (shim_on() && shim.env.restore != PORTUS_RESTORE_OFF) {
         uint32_t unknown = RESTORE_UNKNOWN;
         bool stored = shim.env.store[0] != '\0';
 
         if (atomic_compare_exchange_strong(&restore_state, &unknown,
                                            stored ? RESTORE_ON : RESTORE_OFF) &&
             !stored)
-            log_warn("PORTUS_RESTORE=auto needs PORTUS_STORE: files are read as they are");
+            log_warn("PORTUS_RESTORE needs PORTUS_STORE: files are read as they are");
     } else if (shim_known()) {
         atomic_store(&restore_state, RESTORE_OFF);
     }
@@ -90,11 +93,35 @@ bool restore_on(void)
     return atomic_load(&restore_state) == RESTORE_ON;
 }
 
+/*
+ * Not for ever: signals are not blocked while it is held, and a handler that jumps away leaves
+ * it held. False: then nothing is completed any more.
+ */
+static bool enter(void)
+{
+    struct timespec pause = {.tv_nsec = WAIT_MS * 1000000};
+
+    for (unsigned tries = 0; tries < HELD_MS / WAIT_MS; tries++) {
+        uint32_t no = 0;
+
+        if (atomic_compare_exchange_strong(&held, &no, 1))
+            return true;
+        syscall(SYS_nanosleep, &pause, NULL);
+    }
+    atomic_store(&restore_state, RESTORE_OFF);
+    return false;
+}
+
+static void leave(void)
+{
+    atomic_store(&held, 0);
+}
+
 void restore_forget(void)
 {
-    if (lock.word == 0)
+    if (atomic_load(&held) == 0)
         return; /* what the parent knows is right for the child */
-    memset(&lock, 0, sizeof(lock));
+    atomic_store(&held, 0);
     count = 0;
     atomic_store(&read_at, 0);
 }
@@ -345,6 +372,32 @@ static void ask(const char *path, uint64_t size)
                  strncmp(line, prefix, sizeof(prefix) - 1) == 0 ? line + sizeof(prefix) - 1 : line);
 }
 
+struct stream {
+    int from;
+    uint64_t until;
+};
+
+static long next(void *argument, char *to, size_t length)
+{
+    struct stream *stream = argument;
+
+    return hear(stream->from, to, length, stream->until);
+}
+
+/* Reads of fd come from the pool, if portusctl says that they can. */
+static void borrow(int fd, const char *path)
+{
+    const char *arguments[] = {program(),   "complete", "--store", shim.env.store,
+                               "--extents", "--",       path,      NULL};
+    struct stream stream = {.until = portus_now() + LIST_NS};
+
+    if (start(arguments, false, &stream.from) != 0)
+        return;
+    if (lent_begin(fd, shim.env.store, next, &stream))
+        log_debug("%s is read from %s", path, shim.env.store);
+    finish(&stream.from);
+}
+
 /* Makes fd a descriptor of what is at path now, if that is larger than it was. */
 static void exchange(int fd, const char *path)
 {
@@ -365,24 +418,38 @@ static void exchange(int fd, const char *path)
     syscall(SYS_close, other);
 }
 
+static bool size_of(int fd, uint64_t *size)
+{
+    struct statx status;
+
+    if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_SIZE, &status) < 0)
+        return false;
+    *size = status.stx_size;
+    return true;
+}
+
 void restore_opened(int fd)
 {
     char path[PATH_MAX];
     int saved = errno;
     uint64_t inode, size;
 
-    if (fd < 0 || inside || !shim_own() || (fresh() && atomic_load(&empty)))
+    if (fd < 0 || inside || !shim_own())
+        return;
+    if (fresh() && atomic_load(&empty) && shim.env.restore == PORTUS_RESTORE_AUTO)
         return;
     inside = true;
-    if (candidate(fd, path, &inode)) {
-        /* Held while it is completed: another thread that opens it gets it whole, too. */
-        portus_lock(&lock);
+    /* Held while it is completed: another thread that opens it gets it whole, too. */
+    if (candidate(fd, path, &inode) && enter()) {
         if (is_short(path, &size)) {
             if (first(path, inode))
                 ask(path, size);
             exchange(fd, path);
+        } else if (shim.env.restore == PORTUS_RESTORE_READ && shim.env.mode != PORTUS_REPORT &&
+                   size_of(fd, &size) && lent_wanted(fd, size)) {
+            borrow(fd, path);
         }
-        portus_unlock(&lock);
+        leave();
     }
     inside = false;
     errno = saved;

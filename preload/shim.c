@@ -26,6 +26,7 @@
 #include "common/log.h"
 #include "fdtab.h"
 #include "file.h"
+#include "lent.h"
 #include "real.h"
 #include "restore.h"
 #include "summary.h"
@@ -133,6 +134,7 @@ static void after_fork_child(void)
     files_forget();
     summary_forget();
     restore_forget();
+    lent_forget();
     shim.pid = getpid();
     atomic_store(&forked_from, false);
     shim_unguard(&forking);
@@ -273,6 +275,7 @@ bool shim_give_up(void)
         int error;
 
         atomic_store(&shim.unwatched, true);
+        lent_end_all();
         error = shim_release_all();
         if (error != 0)
             portus_writer_untold(&shim.writer, error); /* for a call that can say so */
@@ -497,6 +500,7 @@ void shim_release_open(void)
 {
     struct guard guard;
 
+    lent_end_all();
     if (!shim_own() || !shim_use())
         return;
     guard = shim_guard();

@@ -24,6 +24,7 @@
 #define PORTUS_POOL_MAGIC 0x4c4f4f5053555450ull /* "PTUSPOOL" */
 #define PORTUS_POOL_VERSION 1u
 
+#define PORTUS_POOL_LENDS (16u << 20)   /* least bytes of a file that is read from a pool */
 #define PORTUS_POOL_PAGE 4096u          /* the parts of a pool begin at its multiples */
 #define PORTUS_POOL_SECOND (2ull << 20) /* offset of the second superblock */
 #define PORTUS_POOL_UNIT 1024u          /* data space is handed out in units of so many bytes */
@@ -120,6 +121,19 @@ struct portus_pool_extent {
     uint32_t length; /* bytes: 1 to PORTUS_POOL_EXTENT */
     uint32_t crc;    /* CRC-32 of them */
 };
+
+/*
+ * What portusctl complete --extents writes for the shim, followed by the extents: where the
+ * bytes of a file lie, as long as it is still this.
+ */
+struct portus_pool_lent {
+    uint64_t magic;
+    uint64_t device, inode, size;
+    int64_t mtime, ctime; /* ns since 1970 */
+    uint64_t extents;     /* how many */
+};
+
+#define PORTUS_POOL_LENT_MAGIC 0x544e454c53555450ull /* "PTUSLENT" */
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a pool is little-endian");
 _Static_assert(sizeof(struct portus_pool_superblock) == 128, "superblock");

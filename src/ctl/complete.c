@@ -24,6 +24,7 @@
 #include "ctl/restore.h"
 #include "ctl/text.h"
 #include "ctl/vault.h"
+#include "portus/layout.h"
 #include "store/state.h"
 
 #define LOCK_MS 600000
@@ -135,11 +136,46 @@ static void list(const struct vault_list *found)
                    found->entry[i].path, '\0');
 }
 
+/*
+ * Where the bytes of the file at path lie, if its newest version is what stands there: the
+ * very file, and nobody has changed it since. Its change time tells, which nobody can set; and
+ * when the version was made nobody had the file open for writing, or mapped.
+ */
+static int lend(struct pool *pool, const struct vault_list *found, const char *path)
+{
+    const struct portus_pool_extent *extents;
+    struct portus_pool_lent lent = {.magic = PORTUS_POOL_LENT_MAGIC};
+    const struct pool_version *version;
+    struct pool_state state;
+    struct stat status;
+
+    pool_look(pool, &state);
+    if (found->count != 1 || strcmp(found->entry[0].path, path) != 0 ||
+        strcmp(state.kind, "devdax") == 0)
+        return CTL_FAILED;
+    version = &found->entry[0].version;
+    if (lstat(path, &status) < 0 || !S_ISREG(status.st_mode) || !is_of(version, path))
+        return CTL_FAILED;
+    lent.device = status.st_dev;
+    lent.inode = status.st_ino;
+    lent.size = (uint64_t)status.st_size;
+    lent.mtime = store_nanoseconds(&status.st_mtim);
+    lent.ctime = store_nanoseconds(&status.st_ctim);
+    if (lent.size != version->attributes.size || lent.mtime != version->attributes.mtime ||
+        lent.ctime != version->attributes.ctime ||
+        pool_extents(pool, version, &extents, &lent.extents) != 0)
+        return CTL_FAILED;
+    fwrite(&lent, sizeof(lent), 1, stdout);
+    fwrite(extents, sizeof(*extents), lent.extents, stdout);
+    return CTL_OK;
+}
+
 int complete_main(int argc, char **argv)
 {
     static char absolute[PATH_MAX], unsettled[PATH_MAX];
     struct options options;
-    int operand = options_parse(&options, argc, argv, OPTION_STORE | OPTION_LIST), status;
+    int operand = options_parse(&options, argc, argv, OPTION_STORE | OPTION_LIST | OPTION_EXTENTS),
+        status;
     struct vault_list found;
     struct pool *pool;
 
@@ -163,6 +199,11 @@ int complete_main(int argc, char **argv)
         }
         if (options.list)
             list(&found);
+        if (options.extents) {
+            status = lend(pool, &found, absolute);
+            vault_free(&found);
+            break;
+        }
         for (size_t j = 0; j < found.count && !options.list; j++) {
             struct stat there;
 

@@ -65,6 +65,7 @@ enum {
     OPTION_CLEAR = 8192,
     OPTION_REMOVE_DAMAGED = 16384,
     OPTION_LIST = 1 << 16,
+    OPTION_EXTENTS = 1 << 17,
 };
 
 struct options {
@@ -77,7 +78,7 @@ struct options {
     uint64_t objects;    /* --objects N; 0: not given */
     uint64_t pace;       /* --pace SIZE, bytes a second; 0: not given */
     int force;           /* --force, --background, ... were given */
-    int background, long_list, all, tar, clear, remove_damaged, list;
+    int background, long_list, all, tar, clear, remove_damaged, list, extents;
     const struct portus_env *env;
     int wrong_env; /* PORTUS_* variables with wrong values; each has been named */
 };

@@ -79,13 +79,13 @@ static const struct command {
      "Shows the ranges of bytes (first, and the first after it) that differ between commits\n"
      "V1 and V2 of PATH; such with less than 16 equal bytes between them as one. Exit status:\n"
      "0 the same, 1 they differ, 2 it could not be found out.\n"},
-    {"complete", complete_main, "[--store POOL] PATH... | --list [PATH...]",
+    {"complete", complete_main, "[--store POOL] PATH... | --list [PATH...] | --extents PATH",
      "complete files that a killed job left short",
      "Completes each PATH, or the files in it, that is shorter than its newest version in the\n"
      "pool and has not been changed since that was made, after its bytes were compared; as an\n"
      "open does with PORTUS_RESTORE=auto. Anything else is left alone. --list changes nothing:\n"
      "for programs it writes the size that each such file should have, a space and its path,\n"
-     "ended by a NUL byte, and one more NUL byte at the end.\n"},
+     "ended by a NUL byte, and one more NUL byte at the end. --extents is for the shim.\n"},
     {"verify", verify_main, "[--store POOL] [PATH...]", "check what a pool holds",
      "Reads all versions of each PATH, or of all files, and compares their checksums.\n"},
     {"pin", pin_main, "[--store POOL] [--version N] PATH...", "keep versions until unpin",
@@ -205,6 +205,7 @@ int options_parse(struct options *options, int argc, char **argv, unsigned accep
         {"clear", no_argument, NULL, OPTION_CLEAR},
         {"remove-damaged", no_argument, NULL, OPTION_REMOVE_DAMAGED},
         {"list", no_argument, NULL, OPTION_LIST},
+        {"extents", no_argument, NULL, OPTION_EXTENTS},
         {"job", required_argument, NULL, OPTION_JOB},
         {"timeout", required_argument, NULL, OPTION_TIMEOUT},
         {"help", no_argument, NULL, 'h'},
@@ -256,6 +257,7 @@ int options_parse(struct options *options, int argc, char **argv, unsigned accep
             return -1;
         }
         options->list |= option == OPTION_LIST;
+        options->extents |= option == OPTION_EXTENTS;
         if ((option == OPTION_VERSION && parse_count(&options->version, optarg)) ||
             (option == OPTION_OBJECTS && parse_count(&options->objects, optarg))) {
             complain("%s: %.64s is no number from 1 up", argv[0], optarg);

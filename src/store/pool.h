@@ -127,6 +127,12 @@ int pool_newest(const struct pool *pool, const struct pool_key *key, struct pool
 int pool_read(const struct pool *pool, const struct pool_version *version, uint64_t offset,
               void *to, size_t length);
 
+/* Where its bytes lie, for a reader of its own: struct portus_pool_extent, valid until the next
+ * call of any function here. */
+struct portus_pool_extent;
+int pool_extents(const struct pool *pool, const struct pool_version *version,
+                 const struct portus_pool_extent **extents, uint64_t *count);
+
 /* All of a version's CRCs. */
 int pool_verify(const struct pool *pool, const struct pool_version *version);
 

@@ -137,6 +137,23 @@ int pool_read(const struct pool *pool, const struct pool_version *version, uint6
     return pool_stands(pool, entry);
 }
 
+int pool_extents(const struct pool *pool, const struct pool_version *version,
+                 const struct portus_pool_extent **extents, uint64_t *count)
+{
+    const struct entry *entry = find(pool, version);
+    struct body *body;
+    int error;
+
+    if (entry == NULL)
+        return -ESTALE;
+    error = cached_body(pool, entry, &body);
+    if (error != 0)
+        return error;
+    *extents = body->extents;
+    *count = body->head->extents;
+    return 0;
+}
+
 int pool_verify(const struct pool *pool, const struct pool_version *version)
 {
     const struct entry *entry = find(pool, version);

@@ -20,10 +20,12 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "portus/layout.h"
 #include "store/pull.h"
 
 #define PIECE (1u << 20)
-#define PIECES 16 /* a turn */
+#define TICK_NS 10000000 /* 100 Hz, the slowest */
+#define PIECES 16        /* a turn */
 
 static struct {
     bool busy;
@@ -117,6 +119,7 @@ static int copy(struct store *store)
 static int commit(struct store *store, uint64_t *number)
 {
     struct pool_attributes attributes = {.path = now.path, .job = store_job(now.file.job)};
+    struct timespec clock;
     struct stat status;
     struct pool_draft *draft = now.pulled.draft;
     bool whole = fcntl(now.file.fd, F_GETLEASE) == F_RDLCK;
@@ -137,6 +140,11 @@ static int commit(struct store *store, uint64_t *number)
     attributes.mode = status.st_mode;
     attributes.uid = status.st_uid;
     attributes.gid = status.st_gid;
+    /* Until the clock of the file system has moved on: a later change has another ctime. */
+    while (attributes.size >= PORTUS_POOL_LENDS && clock_gettime(CLOCK_REALTIME, &clock) == 0 &&
+           store_nanoseconds(&clock) - attributes.ctime >= 0 &&
+           store_nanoseconds(&clock) - attributes.ctime < TICK_NS)
+        usleep(1000);
     attributes.settled = now.file.last && store_whole(store, now.path);
     now.pulled.draft = NULL; /* gone, whatever happens */
     return pool_commit(draft, &attributes, number);

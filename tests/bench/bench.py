@@ -25,12 +25,13 @@ import cost  # noqa: E402
 import elsewhere  # noqa: E402
 import machine  # noqa: E402
 import programs  # noqa: E402
+import restore  # noqa: E402
 import saves  # noqa: E402
 import store  # noqa: E402
 from lib import program  # noqa: E402
 from table import markdown, middle, ratio, seconds, times  # noqa: E402
 
-OTHERS = ["memory", "beside", "calls", "starts", *store.ROWS]
+OTHERS = ["memory", "beside", "calls", "starts", "restore", *store.ROWS]
 NAMES = [row[0] for row in saves.ROWS] + OTHERS
 VARIANTS = {"shim": "", "exact": ", torch's own CRC"}
 
@@ -167,6 +168,18 @@ def store_rows(results):
     return markdown(["the store", "", "limit", "× of it"], rows) if rows else ""
 
 
+def restore_rows(results):
+    of = results.get("restore")
+    if of is None:
+        return ""
+    if "skipped" in of:
+        return f"torch.load from a pool: skipped: {of['skipped']}"
+    return markdown(["torch.load", "s", "× faster than from the disk"],
+                    [[words, seconds(of[kind]), times(ratio(of["disk"], of[kind]))] for kind, words in
+                     (("disk", "from the disk"), ("cache", "from the page cache"),
+                      ("pool", "from a pool in memory, the file on the disk"))])
+
+
 def deep_middle(tree):
     """Lists of samples, wherever they are, become medians; the least stays with them."""
     if isinstance(tree, dict):
@@ -185,9 +198,12 @@ def measure(options):
             except programs.Skip as e:
                 results[row[0]] = {"skipped": str(e)}
     for name, function in ("memory", cost.memory), ("beside", cost.beside), ("calls", elsewhere.calls), \
-            ("starts", elsewhere.starts):
+            ("starts", elsewhere.starts), ("restore", restore.restore):
         if name in options.rows:
-            results[name] = deep_middle(function(options, progress))
+            try:
+                results[name] = deep_middle(function(options, progress))
+            except programs.Skip as e:
+                results[name] = {"skipped": str(e)}
     for name, function in store.ROWS.items():
         if name in options.rows:
             try:
@@ -243,7 +259,7 @@ def main():
     words = about(found, options, results)
     print(words + "\n")
     for table in save_rows(results, "pause"), save_rows(results, "back"), cost_rows(results), \
-            call_rows(results), start_rows(results), store_rows(results):
+            call_rows(results), start_rows(results), restore_rows(results), store_rows(results):
         if table:
             print(table + "\n")
     with open(options.json, "w") as f:

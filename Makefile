@@ -18,6 +18,8 @@
 CC       ?= gcc
 PREFIX   ?= /usr/local
 LIBDIR   ?= $(PREFIX)/lib/portus
+UNITDIR  ?= $(PREFIX)/lib/systemd/system
+SYSCONFDIR ?= /etc
 B        ?= build
 VERSION  := $(shell sed -n 's/.*PORTUS_VERSION "\(.*\)"/\1/p' include/portus/portus.h)
 
@@ -37,7 +39,7 @@ FORMAT   := $(call objects,src/format)
 AGENT    := $(call objects,src/agent)
 STORE    := $(call objects,src/store)
 CTL      := $(call objects,src/ctl)
-POOL     := $(patsubst %,$(B)/src/store/%.o,badblocks body catalogue change draft guard index keep key map medium original pool ranges read recover room scrub size space)
+POOL     := $(patsubst %,$(B)/src/store/%.o,badblocks body catalogue change draft guard index keep key map medium original pool ranges read recover remote room scrub size space view)
 SHIM     := $(call objects,preload)
 
 UNIT     := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/*_test.c))
@@ -83,7 +85,7 @@ $(B)/shim.map: preload/hooks.def scripts/shim-map
 $(B)/libportus_shim.so: $(SHIM) $(CLIENT) $(FORMAT) $(COMMON) $(B)/shim.map
 	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-z,defs,-z,lazy,-z,relro,-z,noseparate-code,-z,nodelete \
 	  -Wl,--wrap=syscall,--wrap=clone,--version-script=$(B)/shim.map,-soname,libportus_shim.so -o $@ \
-	  $(filter %.o,$^)
+	  $(filter-out %/listing.o,$(filter %.o,$^))
 
 $(B)/portus-run: scripts/portus-run
 	@mkdir -p $(@D)
@@ -183,6 +185,11 @@ install: all man
 	install -m 755 $(B)/portusctl $(B)/portus-run $(DESTDIR)$(PREFIX)/bin
 	ln -sf $(PREFIX)/bin/portusctl $(DESTDIR)$(LIBDIR)/portusctl
 	for m in $(MAN); do install -m 644 $$m $(DESTDIR)$(PREFIX)/share/man/man$${m##*.}; done
+	install -d $(DESTDIR)$(UNITDIR) $(DESTDIR)$(SYSCONFDIR)/portus
+	sed 's|@LIBDIR@|$(LIBDIR)|' scripts/systemd/portusd.service.in >$(DESTDIR)$(UNITDIR)/portusd.service
+	install -m 644 scripts/systemd/portusd.socket $(DESTDIR)$(UNITDIR)
+	test -e $(DESTDIR)$(SYSCONFDIR)/portus/portusd.conf || \
+	  install -m 644 scripts/systemd/portusd.conf $(DESTDIR)$(SYSCONFDIR)/portus
 	install -m 644 scripts/portusctl.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/portusctl
 
 dist:

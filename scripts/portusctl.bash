@@ -50,7 +50,7 @@ _portusctl()
     import) words="--store --all --tar --help" ;;
     scrub) words="--store --pace --background --help" ;;
     restore) words="--store --version --to --force --help" ;;
-    complete) words="--store --list --help" ;;
+    complete) words="--store --list --extents --help" ;;
     verify | gc) words="--store --help" ;;
     pin | unpin | rm) words="--store --version --help" ;;
     version) words="--job --help" ;;

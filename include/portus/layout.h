@@ -109,7 +109,9 @@ struct portus_pool_body {
     uint32_t handle_type, handle_bytes;
     uint32_t path_bytes, job_bytes; /* with the NUL */
     uint64_t extents;               /* how many */
-    uint64_t reserved[4];
+    uint32_t owner; /* uid of the process that handed it over: to others it does not exist */
+    uint32_t zero;
+    uint64_t reserved[3];
 };
 
 #define PORTUS_POOL_BODY_MAGIC 0x59444f42u /* "BODY" */

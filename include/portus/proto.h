@@ -28,8 +28,12 @@
  *   STORE_FILE + the file ->
  *                    <-            STORE_DONE, when it is committed or cannot be
  *   STORE_PIN, STORE_REMOVE, STORE_ROOM, STORE_SCRUB, STORE_SCRUBBED, STORE_CLEAN,
- *   STORE_SIZE       ->
+ *   STORE_SIZE, STORE_ALIVE ->
  *                    <-            STORE_DONE
+ *   STORE_VIEW       ->
+ *                    <-            STORE_DONE
+ *   STORE_READ       ->
+ *                    <-            STORE_BYTES, until all are there or one has an error
  *
  * A store that is there when a file engages pulls its bytes from the ring, meanwhile:
  *
@@ -71,6 +75,10 @@ enum portus_op {
     PORTUS_OP_STORE_PULLED = 74,
     PORTUS_OP_STORE_DROP = 75,      /* a draft is of no use any more */
     PORTUS_OP_STORE_SEAL = 76,      /* commit a draft; -EAGAIN: it does not hold all of the file */
+    PORTUS_OP_STORE_VIEW = 80,      /* the asker's part of the pool, in a pool's format: its head */
+    PORTUS_OP_STORE_READ = 81,      /* bytes of that, after STORE_VIEW */
+    PORTUS_OP_STORE_BYTES = 82,     /* bytes follow the message in its packet */
+    PORTUS_OP_STORE_ALIVE = 83,     /* whether it hears */
     PORTUS_OP_STORE_SCRUB = 100,    /* begin a pass; so many bytes a second, 0: at full speed */
     PORTUS_OP_STORE_SCRUBBED = 101, /* PORTUS_SCRUB_* of the pass: one number */
     PORTUS_OP_STORE_CLEAN = 102,    /* remove the versions that are damaged and left out */
@@ -97,12 +105,15 @@ struct portus_message {
                         WELCOME: the ring's whole address range, bytes.
                         ENGAGE: inode of the file.
                         STORE_FILE: inode of its directory. STORE_DONE: number of the commit,
-                        or bytes free. STORE_PIN, _REMOVE: a commit. STORE_ROOM: bytes.
+                        or bytes free, or of a view's head.
+                        STORE_PIN, _REMOVE: a commit. STORE_ROOM: bytes. STORE_READ: offset.
                         STORE_RING, _DRAFT: sequence of the first record that counts.
                         STORE_PULL, _PULLED: sequence after the last one. STORE_SEAL: the
                         file's size */
     uint32_t flags;  /* WELCOME: PORTUS_WELCOME_*. STORE_*: PORTUS_STORE_*.
-                        STORE_DRAFT: ring << 16 | the file's number in the records */
+                        STORE_DRAFT: ring << 16 | the file's number in the records.
+                        STORE_READ: how many bytes, PORTUS_STORE_READ at most.
+                        STORE_BYTES: how many follow */
     int32_t error;   /* WELCOME, STORE_DONE: 0, or a negative errno: refused */
     int64_t time;    /* STORE_SEAL: the file's mtime, ns since 1970 */
 };
@@ -110,7 +121,7 @@ struct portus_message {
 /* The first client of this agent: it says the line "what is on". */
 #define PORTUS_WELCOME_FIRST 1u
 
-/* Of a store: it can commit, and what it has committed outlives a power cut. */
+/* Of a store: it pulls and commits, and what it has committed outlives a power cut. */
 #define PORTUS_WELCOME_STORE 2u
 #define PORTUS_WELCOME_DURABLE 4u
 
@@ -119,6 +130,9 @@ struct portus_message {
 #define PORTUS_STORE_UNPIN 2u
 #define PORTUS_STORE_PULLED 4u /* what was pulled of it is what stands in it */
 #define PORTUS_STORE_KEPT 8u   /* so it was committed already */
+
+#define PORTUS_STORE_READ (1u << 20)
+#define PORTUS_STORE_BYTES (64u << 10) /* in a packet at most */
 
 /* Flags of STORE_SCRUBBED: which number is asked for. PASSES: that are finished; STORE_SCRUB is
  * answered with what that will be when the pass is over. */

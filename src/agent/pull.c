@@ -122,7 +122,8 @@ void agent_pull_begin(struct agent *agent, unsigned number)
         agent->store_wanted = true; /* for the next one */
         return;
     }
-    if (pull->ring == 0 && !offer(agent, session))
+    if (!(atomic_load(&agent->control->store) & PORTUS_WELCOME_STORE) ||
+        (pull->ring == 0 && !offer(agent, session)))
         return;
     state->draft[number] = draft(agent, number, pull->ring, from);
     /* Or the store would take its records for those of the file that had this number before. */

@@ -100,7 +100,9 @@ struct agent {
     uint64_t busy_ns, busy_bytes;   /* of the drain, for its rate */
     uint64_t store_since;           /* it is being started or asked, ns; 0: not */
     uint64_t store_looked, store_started, store_refused_until; /* ns */
-    uint64_t store_mute; /* since when it has not answered, ns; 0: it does */
+    uint64_t store_mute;  /* since when it has not answered, ns; 0: it does */
+    uint64_t store_heard; /* the last answer, ns */
+    uint64_t store_asked; /* since then, whether it is alive, ns; 0: not */
     bool store_full, store_behind;
     bool store_ends;   /* takes no more files */
     bool store_wanted; /* a file has engaged, and it is not there */

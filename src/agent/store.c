@@ -27,6 +27,7 @@
 #include "agent/state.h"
 #include "common/futex.h"
 #include "common/hash.h"
+#include "common/listing.h"
 #include "common/log.h"
 #include "common/message.h"
 #include "common/name.h"
@@ -38,6 +39,9 @@
 #define START_AGAIN_NS 1000000000ull /* it may have been killed meanwhile */
 #define MUTE_NS 10000000000ull
 #define REFUSED_NS 60000000000ull
+#define SILENT_NS                                                                                  \
+    10000000000ull /* after which it is asked whether it is alive; and so long again */
+#define MESSAGES_A_TURN 64
 
 #define RENAMES 128 /* of the places at most: files are more important */
 
@@ -46,6 +50,12 @@ enum { KEEP_NONE, KEEP_WAITS, KEEP_RENAMED, KEEP_LEASED, KEEP_SENT, KEEP_CANCELL
 bool agent_store_configured(const struct agent *agent)
 {
     return agent->state->env.store[0] != '\0';
+}
+
+/* One that serves other users, too, and that somebody else starts. */
+static bool is_shared(const struct agent *agent)
+{
+    return strncmp(agent->state->env.store, PORTUS_NAME_UNIX, strlen(PORTUS_NAME_UNIX)) == 0;
 }
 
 static void forget(struct agent *agent, struct agent_keep *keep)
@@ -198,11 +208,28 @@ static bool tell(struct agent *agent, struct agent_keep *keep, enum portus_op op
                  bool with)
 {
     struct portus_message message = portus_message_make(op);
+    int fds[2] = {keep->fd}, listed = -1;
+    unsigned count = with ? 1 : 0;
+    bool sent;
 
     message.value = keep->id;
     message.size = keep->directory;
     message.flags = flags;
-    return portus_message_send(agent->state->store, &message, &keep->fd, with ? 1 : 0) == 0;
+    /* A store of several users has no right to look where its files are. */
+    if (is_shared(agent) && (flags & PORTUS_STORE_LAST))
+        listed = fds[count++] = listing_beside(keep->fd);
+    if (is_shared(agent) && op == PORTUS_OP_STORE_RENAMED)
+        listed = fds[0] = listing_below(keep->fd);
+    if (listed < 0 && op == PORTUS_OP_STORE_RENAMED && is_shared(agent)) {
+        log_info("a rename is not told to the store: %s", strerror(-listed));
+        return true;
+    }
+    if (count == 2 && listed < 0)
+        count = 1; /* no state that the directory could be restored to, then */
+    sent = portus_message_send(agent->state->store, &message, fds, count) == 0;
+    if (listed >= 0)
+        close(listed);
+    return sent;
 }
 
 void agent_store_broken(struct agent *agent)
@@ -256,12 +283,9 @@ static void connect_to(struct agent *agent)
     socklen_t length, own_length;
     uint32_t pid;
     uint64_t now = portus_now();
+    bool shared = is_shared(agent);
     int fd, error;
 
-    if (agent->state->env.store[0] != '/') {
-        give_up(agent, "PORTUS_STORE wants an absolute path");
-        return;
-    }
     error = portus_name_store(&address, &length, agent->state->env.store);
     if (error != 0) {
         give_up(agent, error == -ENOENT ? "no pool is there (portusctl pool create makes one)"
@@ -273,19 +297,21 @@ static void connect_to(struct agent *agent)
         return;
     if (connect(fd, (struct sockaddr *)&address, length) < 0) {
         close(fd);
-        if (errno != ECONNREFUSED && errno != EAGAIN)
+        if (errno != ECONNREFUSED && errno != EAGAIN && !(shared && errno == ENOENT))
             give_up(agent, strerror(errno));
         else if (agent->store_since != 0 && now - agent->store_since > START_NS)
-            give_up(agent, "no portusd can be had for it");
+            give_up(agent, shared ? "no portusd listens there" : "no portusd can be had for it");
         else if (agent->store_since == 0 || now - agent->store_started > START_AGAIN_NS) {
             if (agent->store_since == 0)
                 agent->store_since = now;
             agent->store_started = now;
-            start(agent);
+            if (!shared)
+                start(agent);
         }
         return;
     }
-    if (!portus_message_peer(fd, &pid)) {
+    /* Who listens at a path that the user has named is the one that is meant. */
+    if (!shared && !portus_message_peer(fd, &pid)) {
         close(fd);
         give_up(agent, "another user has taken the store's name");
         return;
@@ -293,14 +319,18 @@ static void connect_to(struct agent *agent)
     hello.value = PORTUS_ROLE_KEEP;
     if (portus_name(&own, &own_length, agent->state->env.job) == 0)
         hello.size = portus_hash(PORTUS_HASH_EMPTY, (const char *)&own, own_length);
+    if (agent->store_since == 0)
+        agent->store_since = now;
+    agent->store_heard = now;
+    agent->store_asked = 0;
     if (portus_message_send(fd, &hello, NULL, 0) != 0) {
         close(fd);
+        if (now - agent->store_since > START_NS)
+            give_up(agent, "portusd does not listen to this user");
         return;
     }
     agent->state->store_ready = false;
     agent->state->store = fd;
-    if (agent->store_since == 0)
-        agent->store_since = now;
 }
 
 /* Its portusd has ended, or ends: the next one gets it, but only once, as it may be the cause. */
@@ -344,13 +374,20 @@ static void done(struct agent *agent, const struct portus_message *message)
 static void hear(struct agent *agent)
 {
     struct portus_message message;
-    int fds[PORTUS_MESSAGE_FDS], error;
-    unsigned count = 0;
+    int error = 0;
 
-    while ((error = portus_message_receive(agent->state->store, &message, fds, &count, 0)) == 0) {
-        for (unsigned i = 0; i < count; i++)
-            close(fds[i]);
+    for (unsigned turn = 0; turn < MESSAGES_A_TURN; turn++) {
+        error = portus_message_receive_bytes(agent->state->store, &message, NULL, 0, 0);
+        if (error != 0)
+            break;
+        agent->store_heard = portus_now();
+        agent->store_asked = 0;
         agent->store_mute = 0;
+        if (message.op == PORTUS_OP_WELCOME && message.error < 0) {
+            give_up(agent, message.error == -EUSERS ? "portusd has too many connections"
+                                                    : strerror(-message.error));
+            return;
+        }
         if (message.op == PORTUS_OP_WELCOME && message.error == 0) {
             agent->state->store_ready = true;
             atomic_store(&agent->control->store,
@@ -366,7 +403,7 @@ static void hear(struct agent *agent)
             break;
         }
     }
-    if (error == -EAGAIN)
+    if (error == -EAGAIN || error == 0)
         return;
     /* What it had not answered for is kept, or not, nobody knows: another is asked. */
     disconnect(agent);
@@ -510,6 +547,21 @@ static void step(struct agent *agent, struct agent_keep *keep, uint64_t now)
         cut_off(agent, keep, now);
 }
 
+/* Whether it answers at all: one that has been stopped would be waited for without an end. */
+static void ask(struct agent *agent, uint64_t now)
+{
+    struct portus_message message = portus_message_make(PORTUS_OP_STORE_ALIVE);
+
+    if (!agent->state->store_ready || now - agent->store_heard < SILENT_NS)
+        return;
+    if (agent->store_asked == 0) {
+        agent->store_asked = now;
+        portus_message_send(agent->state->store, &message, NULL, 0);
+    } else if (now - agent->store_asked > SILENT_NS) {
+        give_up(agent, "portusd does not answer");
+    }
+}
+
 bool agent_store_turn(struct agent *agent)
 {
     struct agent_state *state = agent->state;
@@ -532,6 +584,8 @@ bool agent_store_turn(struct agent *agent)
         connect_to(agent);
     else if (!state->store_ready && now - agent->store_since > START_NS)
         give_up(agent, "portusd does not answer");
+    else
+        ask(agent, now);
     for (unsigned i = 0; i < AGENT_KEEPS && state->keeps > 0; i++)
         if (state->keep[i].state != KEEP_NONE)
             step(agent, &state->keep[i], now);

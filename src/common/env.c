@@ -13,11 +13,12 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/log.h"
 
-enum kind { kind_choice, kind_size, kind_number, kind_text, kind_globs, kind_level };
+enum kind { kind_choice, kind_size, kind_number, kind_text, kind_globs, kind_level, kind_store };
 
 const struct portus_env_variable portus_env_variables[] = {
 #define VARIABLE(name, kind, field, fallback, values, doc) {name, values, fallback, doc},
@@ -118,6 +119,19 @@ static bool copy_text(char *field, const char *text)
     return true;
 }
 
+#define UNIX "unix:"
+
+/* The longest path of a socket is that of its address, with the NUL. */
+static bool names_store(const char *text)
+{
+    size_t scheme = strlen(UNIX);
+
+    if (strncmp(text, UNIX, scheme) != 0)
+        return text[0] == '\0' || text[0] == '/';
+    return text[scheme] == '/' &&
+           strlen(text + scheme) < sizeof(((struct sockaddr_un *)NULL)->sun_path);
+}
+
 static bool copy_globs(char *field, const char *text, const char *fallback)
 {
     size_t given = strlen(fallback);
@@ -155,6 +169,8 @@ static bool set(struct portus_env *env, unsigned variable, const char *text)
         return true;
     case kind_text:
         return copy_text(field, text);
+    case kind_store:
+        return names_store(text) && copy_text(field, text);
     case kind_globs:
         return copy_globs(field, text, known->fallback);
     case kind_level:
@@ -200,7 +216,7 @@ static void warn_wrong(const struct portus_env_variable *known, enum kind kind, 
                  kind == kind_text ? known->fallback : "the default");
     else
         log_warn("%s=%.80s is not %s%s: %s is used", known->name, text, is_not, values,
-                 known->fallback);
+                 known->fallback[0] != '\0' ? known->fallback : "none");
 }
 
 /* Letters to change, add or leave out to make one name of the other; at most NAME_MAX_BYTES each.
@@ -266,7 +282,8 @@ int portus_env_load(struct portus_env *env)
     memset(env, 0, sizeof(*env));
     for (unsigned i = 0; i < portus_env_variable_count; i++) {
         const char *text = getenv(portus_env_variables[i].name);
-        bool textual = places[i].kind == kind_text || places[i].kind == kind_globs;
+        bool textual = places[i].kind == kind_text || places[i].kind == kind_globs ||
+                       places[i].kind == kind_store;
 
         set(env, i, portus_env_variables[i].fallback);
         /* Empty is as unset, but where it is a value. */

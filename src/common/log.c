@@ -33,7 +33,7 @@
 
 static atomic_int threshold = PORTUS_LOG_WARN;
 static const char *_Atomic prefix_text = "portus: ";
-static atomic_bool stderr_absent;
+static atomic_bool stderr_absent, stderr_journal;
 
 static struct {
     atomic_bool named; /* path is set */
@@ -179,6 +179,11 @@ void portus_log_setup(enum portus_level level, const char *path, const char *pre
     errno = saved;
 }
 
+void portus_log_journal(void)
+{
+    atomic_store(&stderr_journal, true);
+}
+
 bool portus_log_enabled(enum portus_level level)
 {
     return (int)level <= atomic_load_explicit(&threshold, memory_order_relaxed);
@@ -187,6 +192,7 @@ bool portus_log_enabled(enum portus_level level)
 void portus_log(enum portus_level level, const char *format, ...)
 {
     static const char cut[] = "...";
+    static const char priorities[][4] = {"<3>", "<4>", "<6>", "<7>"}; /* of syslog(3) */
     char line[LINE_MAX_BYTES + 1]; /* the newline takes the place of the NUL */
     const char *prefix;
     size_t length, room;
@@ -196,8 +202,13 @@ void portus_log(enum portus_level level, const char *format, ...)
     if (!portus_log_enabled(level))
         return;
     prefix = atomic_load(&prefix_text);
-    length = strnlen(prefix, LINE_MAX_BYTES / 2);
-    memcpy(line, prefix, length);
+    length = 0;
+    if (atomic_load(&stderr_journal) && !atomic_load(&file.named)) {
+        memcpy(line, priorities[level], 3);
+        length = 3;
+    }
+    memcpy(line + length, prefix, strnlen(prefix, LINE_MAX_BYTES / 2));
+    length += strnlen(prefix, LINE_MAX_BYTES / 2);
     room = LINE_MAX_BYTES - length;
 
     va_start(arguments, format);

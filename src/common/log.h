@@ -26,6 +26,9 @@ enum portus_level {
  */
 void portus_log_setup(enum portus_level level, const char *path, const char *prefix);
 
+/* Standard error goes to the journal: lines there begin with their priority, as <4>. */
+void portus_log_journal(void);
+
 /* Whether a line of that level would be written. */
 bool portus_log_enabled(enum portus_level level);
 

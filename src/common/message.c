@@ -56,6 +56,18 @@ int portus_message_send(int socket, const struct portus_message *message, const 
     return sent < 0 ? -errno : 0;
 }
 
+static void plain_close(int fd)
+{
+    syscall(SYS_close, fd);
+}
+
+static void (*discard)(int fd) = plain_close;
+
+void portus_message_discard_by(void (*by)(int fd))
+{
+    discard = by;
+}
+
 static int receive(int socket, struct portus_message *message, int *fds, unsigned *count, int flags)
 {
     struct iovec bytes = {message, sizeof(*message)};
@@ -94,7 +106,7 @@ static int receive(int socket, struct portus_message *message, int *fds, unsigne
         error = -EPROTO;
     if (error != 0) {
         for (unsigned i = 0; i < number; i++)
-            syscall(SYS_close, received[i]);
+            discard(received[i]);
         return error;
     }
     memcpy(fds, received, sizeof(int) * number);
@@ -126,11 +138,60 @@ void portus_message_drop(int socket)
 
 bool portus_message_peer(int socket, uint32_t *pid)
 {
+    uint32_t uid, who;
+
+    if (!portus_message_who(socket, &uid, &who) || uid != geteuid())
+        return false;
+    *pid = who;
+    return true;
+}
+
+bool portus_message_who(int socket, uint32_t *uid, uint32_t *pid)
+{
     struct ucred who;
     socklen_t size = sizeof(who);
 
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0 || who.uid != geteuid())
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0)
         return false;
+    *uid = who.uid;
     *pid = (uint32_t)who.pid;
     return true;
+}
+
+int portus_message_send_bytes(int socket, const struct portus_message *message, const void *bytes)
+{
+    struct iovec parts[2] = {{(void *)message, sizeof(*message)}, {(void *)bytes, message->flags}};
+    struct msghdr packet = {.msg_iov = parts, .msg_iovlen = 2};
+    ssize_t sent;
+
+    do
+        sent = sendmsg(socket, &packet, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (sent < 0 && errno == EINTR);
+    return sent < 0 ? -errno : 0;
+}
+
+int portus_message_receive_bytes(int socket, struct portus_message *message, void *bytes,
+                                 uint32_t room, int milliseconds)
+{
+    struct iovec parts[2] = {{message, sizeof(*message)}, {bytes, room}};
+    struct msghdr packet = {.msg_iov = parts, .msg_iovlen = 2};
+    struct pollfd event = {.fd = socket, .events = POLLIN};
+    ssize_t length;
+
+    if (milliseconds > 0 && poll(&event, 1, milliseconds) == 0)
+        return -EAGAIN;
+    do
+        length = recvmsg(socket, &packet, MSG_DONTWAIT);
+    while (length < 0 && errno == EINTR);
+    if (length < 0)
+        return -errno;
+    if (length == 0)
+        return -ECONNRESET;
+    if (length < (ssize_t)sizeof(*message) || (packet.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
+        message->magic != PORTUS_PROTO_MAGIC || message->version != PORTUS_PROTO_VERSION ||
+        message->length != sizeof(*message) ||
+        (size_t)length !=
+            sizeof(*message) + (message->op == PORTUS_OP_STORE_BYTES ? message->flags : 0))
+        return -EPROTO;
+    return 0;
 }

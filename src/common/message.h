@@ -32,11 +32,26 @@ int portus_message_receive(int socket, struct portus_message *message, int *fds,
                            int milliseconds);
 
 /*
- * The same without waiting, and the message stays: until it is dropped the next call, in
+ * The same with bytes behind the message, as many as it says (flags), and no descriptors. What
+ * is received is checked: it has room for them. Descriptors are no message: they never become
+ * this process's, so that it need not close what may not close.
+ */
+int portus_message_send_bytes(int socket, const struct portus_message *message, const void *bytes);
+int portus_message_receive_bytes(int socket, struct portus_message *message, void *bytes,
+                                 uint32_t room, int milliseconds);
+
+/*
+ * Receives without waiting, and the message stays: until it is dropped the next call, in
  * whichever process, finds it again, with descriptors of its own.
  */
 int portus_message_peek(int socket, struct portus_message *message, int *fds, unsigned *count);
 void portus_message_drop(int socket);
+
+/* What closes descriptors that came with something that is no message; close(2) otherwise. */
+void portus_message_discard_by(void (*discard)(int fd));
+
+/* Who has connected, as the socket knows. False: that cannot be told. */
+bool portus_message_who(int socket, uint32_t *uid, uint32_t *pid);
 
 /*
  * Whether the peer of a connected socket is a process of this user; *pid is it then, as the

@@ -84,6 +84,16 @@ int portus_name_store(struct sockaddr_un *address, socklen_t *length, const char
     struct statx status;
     uint64_t state = PORTUS_HASH_EMPTY, which[3];
 
+    if (strncmp(path, PORTUS_NAME_UNIX, strlen(PORTUS_NAME_UNIX)) == 0) {
+        path += strlen(PORTUS_NAME_UNIX);
+        if (strlen(path) >= sizeof(address->sun_path))
+            return -ENAMETOOLONG;
+        memset(address, 0, sizeof(*address));
+        address->sun_family = AF_UNIX;
+        memcpy(address->sun_path, path, strlen(path));
+        *length = sizeof(*address);
+        return 0;
+    }
     if (syscall(SYS_statx, AT_FDCWD, path, 0, STATX_TYPE | STATX_INO, &status) < 0)
         return -errno;
     /* A device by its number, whatever node it has. */

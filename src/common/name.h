@@ -18,9 +18,12 @@
  */
 int portus_name(struct sockaddr_un *address, socklen_t *length, const char *job);
 
+#define PORTUS_NAME_UNIX "unix:"
+
 /*
  * The same of the store that serves the pool at path (a file or a device), which every
- * process of this user finds, in any job. Or a negative errno: no pool is there.
+ * process of this user finds, in any job; or of the one that listens at unix:PATH, for
+ * several users. Or a negative errno: no pool is there.
  */
 int portus_name_store(struct sockaddr_un *address, socklen_t *length, const char *path);
 

@@ -153,7 +153,8 @@ static int commit(const struct source *source)
     run.draft = NULL;
     error = pool_commit(draft, &attributes, &number);
     if (error == 0 && source->portable.pinned)
-        error = pool_change(run.pool, PORTUS_OP_STORE_PIN, number, 0, 1, &answer);
+        error = pool_change(run.pool, &(struct pool_share){.everyone = true}, PORTUS_OP_STORE_PIN,
+                            number, 0, 1, &answer);
     if (error != 0)
         return refuse(source, error, NULL);
     run.files++;

@@ -10,6 +10,7 @@
 #include "ctl/text.h"
 #include "ctl/vault.h"
 #include "portus/proto.h"
+#include "store/remote.h"
 
 static int create(const struct options *options, int argc, char **argv)
 {
@@ -32,9 +33,16 @@ static int info(const struct options *options, const char *path)
     struct pool *pool;
 
     (void)options;
-    if (pool_open(&pool, path, false) != 0)
+    if ((remote_is(path) ? remote_open(&pool, path) : pool_open(&pool, path, false)) != 0)
         return CTL_FAILED;
     pool_look(pool, &state);
+    if (remote_is(path)) {
+        printf("%s: what there is for this user\n  %s may be taken, %s free\n  %llu versions\n",
+               text_safe(name, sizeof(name), path), text_bytes(size, state.size),
+               text_bytes(room, state.free), (unsigned long long)(state.slots - state.slots_free));
+        pool_close(pool);
+        return CTL_OK;
+    }
     printf("%s: %s, %s\n", text_safe(name, sizeof(name), path), state.kind,
            state.durable ? "persistent memory" : "as durable as the page cache");
     printf("  %s, %s free\n", text_bytes(size, state.size), text_bytes(room, state.free));
@@ -102,6 +110,12 @@ int pool_main(int argc, char **argv)
         return CTL_USAGE;
     argv += operand;
     rest = argc - operand - 1;
+    if (rest >= 1 && remote_is(argv[1]) && strcmp(argv[0], "info") != 0 &&
+        strcmp(argv[0], "check") != 0) {
+        complain("pool %s: %s: that is for who runs its portusd, by the pool's path", argv[0],
+                 argv[1]);
+        return CTL_USAGE;
+    }
     if (rest >= 1 && strcmp(argv[0], "create") == 0)
         return create(&options, rest, argv + 1);
     if (rest == 1 && strcmp(argv[0], "info") == 0)

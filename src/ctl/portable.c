@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/hash.h"
 
@@ -51,7 +52,7 @@ bool portable_cut(struct portable *portable, char *path)
 
 struct pool_key portable_key(const char *path)
 {
-    struct pool_key key = {.handle_bytes = 16};
+    struct pool_key key = {.owner = geteuid(), .handle_bytes = 16};
     uint64_t hash = portus_hash(PORTUS_HASH_EMPTY, path, strlen(path) + 1);
 
     memcpy(key.file_system, "portusctl import", 16);

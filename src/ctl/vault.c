@@ -11,14 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/message.h"
-#include "common/name.h"
 #include "store/change.h"
-
-#define ANSWER_MS 30000
+#include "store/remote.h"
 
 int vault_size(uint64_t *bytes, const char *text)
 {
@@ -47,6 +43,8 @@ int vault_open(struct pool **pool, const struct options *options, const char *co
         complain("%s: which pool? give --store POOL or set PORTUS_STORE", command);
         return CTL_USAGE;
     }
+    if (remote_is(options->store))
+        return remote_open(pool, options->store) == 0 ? 0 : CTL_FAILED;
     return pool_open(pool, options->store, false) == 0 ? 0 : CTL_FAILED;
 }
 
@@ -266,31 +264,6 @@ int vault_newest(struct vault_list *list, uint64_t number, bool settled, char un
     return 0;
 }
 
-/* One question to the portusd at fd, and its answer. */
-static int ask(int fd, unsigned op, uint64_t number, unsigned flags, uint64_t *answer)
-{
-    struct portus_message message = portus_message_make(PORTUS_OP_HELLO);
-    int fds[PORTUS_MESSAGE_FDS], error;
-    unsigned count;
-
-    message.value = PORTUS_ROLE_KEEP;
-    error = portus_message_send(fd, &message, NULL, 0);
-    if (error == 0)
-        error = portus_message_receive(fd, &message, fds, &count, ANSWER_MS);
-    if (error != 0)
-        return error;
-    message = portus_message_make((enum portus_op)op);
-    message.size = number;
-    message.flags = flags;
-    error = portus_message_send(fd, &message, NULL, 0);
-    if (error == 0)
-        error = portus_message_receive(fd, &message, fds, &count, ANSWER_MS);
-    if (error != 0)
-        return error;
-    *answer = message.size;
-    return message.error;
-}
-
 /* Does it here: no portusd has the pool. */
 static int change(const struct options *options, unsigned op, uint64_t number, unsigned flags,
                   uint64_t *answer)
@@ -300,7 +273,8 @@ static int change(const struct options *options, unsigned op, uint64_t number, u
 
     if (error != 0)
         return error;
-    error = pool_change(pool, op, number, flags, (unsigned)options->env->keep, answer);
+    error = pool_change(pool, &(struct pool_share){.everyone = true}, op, number, flags,
+                        (unsigned)options->env->keep, answer);
     pool_close(pool);
     return error;
 }
@@ -308,19 +282,13 @@ static int change(const struct options *options, unsigned op, uint64_t number, u
 int vault_change(const struct options *options, unsigned op, uint64_t number, unsigned flags,
                  uint64_t *answer)
 {
-    struct sockaddr_un address;
-    socklen_t length;
-    int error = portus_name_store(&address, &length, options->store), fd;
+    int fd = remote_connect(options->store), error;
 
-    if (error != 0)
-        return error;
-    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd == -ECONNREFUSED && !remote_is(options->store))
+        return change(options, op, number, flags, answer);
     if (fd < 0)
-        return -errno;
-    if (connect(fd, (struct sockaddr *)&address, length) == 0)
-        error = ask(fd, op, number, flags, answer);
-    else
-        error = errno == ECONNREFUSED ? change(options, op, number, flags, answer) : -errno;
+        return fd;
+    error = remote_ask(fd, op, number, flags, answer);
     close(fd);
     return error;
 }

@@ -164,6 +164,7 @@ int body_make(struct body *body, const struct pool_key *key,
         .path_bytes = path_bytes,
         .job_bytes = job_bytes,
         .extents = extents,
+        .owner = key->owner,
     };
     uint64_t bytes;
     int error;
@@ -224,7 +225,7 @@ struct pool_attributes body_attributes(const struct portus_pool_body *head, cons
 
 bool body_has_key(const struct body *body, const struct pool_key *key)
 {
-    return body->head->handle_type == key->handle_type &&
+    return body->head->owner == key->owner && body->head->handle_type == key->handle_type &&
            body->head->handle_bytes == key->handle_bytes &&
            memcmp(body->head->file_system, key->file_system, 16) == 0 &&
            memcmp(body->handle, key->handle, key->handle_bytes) == 0;
@@ -232,7 +233,8 @@ bool body_has_key(const struct body *body, const struct pool_key *key)
 
 bool body_same_key(const struct body *one, const struct body *other)
 {
-    return one->head->handle_type == other->head->handle_type &&
+    return one->head->owner == other->head->owner &&
+           one->head->handle_type == other->head->handle_type &&
            one->head->handle_bytes == other->head->handle_bytes &&
            memcmp(one->head->file_system, other->head->file_system, 16) == 0 &&
            memcmp(one->handle, other->handle, one->head->handle_bytes) == 0;
@@ -240,7 +242,8 @@ bool body_same_key(const struct body *one, const struct body *other)
 
 bool body_same_place(const struct body *one, const struct body *other)
 {
-    return memcmp(one->head->file_system, other->head->file_system, 16) == 0 &&
+    return one->head->owner == other->head->owner &&
+           memcmp(one->head->file_system, other->head->file_system, 16) == 0 &&
            strcmp(one->path, other->path) == 0 && strcmp(one->job, other->job) == 0;
 }
 
@@ -258,9 +261,16 @@ static uint64_t also(const uint64_t seed[2], uint64_t before, const void *data, 
     return siphash(key, data, bytes);
 }
 
+/* Of two users nothing is the same. */
+static uint64_t begin_hash(const uint64_t seed[2], uint32_t owner, uint32_t type,
+                           const uint8_t file_system[16])
+{
+    return also(seed, (uint64_t)owner << 32 | type, file_system, 16);
+}
+
 uint64_t body_hash_key(const struct pool_key *key, const uint64_t seed[2])
 {
-    uint64_t hash = also(seed, key->handle_type, key->file_system, sizeof(key->file_system));
+    uint64_t hash = begin_hash(seed, key->owner, key->handle_type, key->file_system);
 
     return also(seed, hash, key->handle, key->handle_bytes);
 }
@@ -275,11 +285,12 @@ struct body_hashes body_hash(const struct body *body, const uint64_t seed[2])
     const struct portus_pool_body *head = body->head;
     size_t name = strrchr(body->path, '/') - body->path;
     struct body_hashes hashes;
-    uint64_t hash = also(seed, head->handle_type, head->file_system, sizeof(head->file_system));
+    uint64_t hash = begin_hash(seed, head->owner, head->handle_type, head->file_system);
 
     hashes.key = also(seed, hash, body->handle, head->handle_bytes);
     hash = also(seed, 0, body->path, name);
     hashes.directory = (uint32_t)hash;
+    hash = also(seed, hash, &head->owner, sizeof(head->owner));
     hash = also(seed, hash, head->file_system, sizeof(head->file_system));
     hashes.directory |= also(seed, hash, body->job, head->job_bytes) << 32;
     hashes.path = also(seed, hashes.directory, body->path + name, head->path_bytes - name);

@@ -15,8 +15,8 @@ bool pool_changes(unsigned op)
            op == PORTUS_OP_STORE_CLEAN || op == PORTUS_OP_STORE_SIZE;
 }
 
-int pool_change(struct pool *pool, unsigned op, uint64_t number, unsigned flags, unsigned keep,
-                uint64_t *answer)
+int pool_change(struct pool *pool, const struct pool_share *who, unsigned op, uint64_t number,
+                unsigned flags, unsigned keep, uint64_t *answer)
 {
     struct pool_version version;
     struct pool_state before, after;
@@ -24,10 +24,12 @@ int pool_change(struct pool *pool, unsigned op, uint64_t number, unsigned flags,
     int error;
 
     if (op == PORTUS_OP_STORE_ROOM) {
-        room = pool_make_room(pool, number, keep);
+        room = pool_make_room_of(pool, who, number, keep);
         *answer = room > 0 ? (uint64_t)room : 0;
         return room < 0 ? (int)room : 0;
     }
+    if ((op == PORTUS_OP_STORE_SIZE || op == PORTUS_OP_STORE_CLEAN) && !who->everyone)
+        return -EACCES;
     if (op == PORTUS_OP_STORE_SIZE) {
         *answer = number;
         return pool_set_size(pool, number);
@@ -41,9 +43,9 @@ int pool_change(struct pool *pool, unsigned op, uint64_t number, unsigned flags,
     }
     if (!pool_changes(op))
         return -EOPNOTSUPP;
-    error = pool_numbered(pool, number, &version);
-    if (error != 0)
-        return error;
+    error = pool_get(pool, number, &version);
+    if (error != 0 || (!who->everyone && version.key.owner != who->owner))
+        return error == -ENOMEM ? error : -ENOENT;
     *answer = number;
     if (op == PORTUS_OP_STORE_REMOVE)
         return pool_remove(pool, &version);

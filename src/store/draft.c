@@ -38,6 +38,17 @@ struct pool_draft {
     struct pool_draft *next; /* of the pool */
 };
 
+void draft_use(const struct pool *pool, const struct pool_share *share, struct pool_usage *usage)
+{
+    for (const struct pool_draft *draft = pool->drafts; draft != NULL; draft = draft->next) {
+        if (!share->everyone && draft->key.owner != share->owner)
+            continue;
+        usage->objects++;
+        for (size_t i = 0; i < draft->count; i++)
+            usage->bytes += draft->extents[i].units * PORTUS_POOL_UNIT;
+    }
+}
+
 int pool_begin(struct pool *pool, const struct pool_key *key, struct pool_draft **out)
 {
     struct pool_draft *draft;
@@ -376,6 +387,7 @@ int pool_publish(struct pool *pool, struct body *body, uint64_t takes, bool pinn
     entry.slot = slot;
     entry.pinned = pinned;
     entry.settled = body->head->flags & PORTUS_POOL_SETTLED;
+    entry.owner = body->head->owner;
     added = pool_append(pool, &entry);
     index_add(pool, added);
     room_added(pool, added);

@@ -22,12 +22,13 @@
 #define LOOKS 4096 /* files */
 
 struct search {
-    const char *path, *job; /* of the file that wants room */
-    bool gone;              /* only versions whose file is not there any more */
-    unsigned looks;         /* that are left, to see which are */
-    uint64_t looked;        /* version that was looked at last */
-    uint64_t settled;       /* the last commit with which the file's directory was whole */
-    uint64_t before;        /* and the last but one */
+    const struct pool_share *share; /* whose versions may go */
+    const char *path, *job;         /* of the file that wants room */
+    bool gone;                      /* only versions whose file is not there any more */
+    unsigned looks;                 /* that are left, to see which are */
+    uint64_t looked;                /* version that was looked at last */
+    uint64_t settled;               /* the last commit with which the file's directory was whole */
+    uint64_t before;                /* and the last but one */
     struct pool_version found;
     char found_path[PATH_MAX + 1], found_job[256];
 };
@@ -108,12 +109,12 @@ static int remove_found(struct store *store, struct search *search)
     return error;
 }
 
-static bool has_room(const struct store *store, uint64_t bytes)
+static bool has_room(const struct store *store, const struct pool_share *share, uint64_t bytes)
 {
-    struct pool_state state;
+    struct pool_usage usage;
 
-    pool_look(store->pool, &state);
-    return state.free >= bytes && state.slots_free >= 2;
+    pool_use(store->pool, share, &usage);
+    return usage.left >= bytes;
 }
 
 /* From where the last one went on, and once around. */
@@ -129,7 +130,8 @@ static bool find_gone(struct store *store, struct search *search)
     return false;
 }
 
-int store_room(struct store *store, const char *path, const char *job, uint64_t bytes)
+int store_room(struct store *store, const struct pool_share *share, const char *path,
+               const char *job, uint64_t bytes)
 {
     static struct search search;
     static uint64_t looked;
@@ -138,28 +140,31 @@ int store_room(struct store *store, const char *path, const char *job, uint64_t 
     int error = 0;
 
     bytes += bytes / 1024 + OVERHEAD; /* the list of its extents */
-    if (has_room(store, bytes))
+    if (has_room(store, share, bytes))
         return 0;
     memset(&search, 0, sizeof(search));
+    search.share = share;
     search.path = path;
     search.job = job;
     pool_look(store->pool, &state);
-    if (bytes >= state.size)
+    if (bytes >= state.size || (!share->everyone && bytes > share->bytes))
         return -ENOSPC; /* nothing goes in vain */
-    room = pool_make_room(store->pool, bytes, store->keep);
+    room = pool_make_room_of(store->pool, share, bytes, store->keep);
     if (room < 0)
         return (int)room;
     pool_each_in(store->pool, path, POOL_WITH_SETTLED, note_settled, &search);
-    search.gone = true;
+    /* A store of several users has no right to look where their files are. */
+    search.gone = !store->shared;
     search.looks = LOOKS;
     search.looked = state.slots - state.slots_free > LOOKS ? looked : 0;
-    while (error == 0 && !has_room(store, bytes) && find_gone(store, &search))
+    while (search.gone && error == 0 && !has_room(store, share, bytes) && find_gone(store, &search))
         error = remove_found(store, &search);
     looked = search.looked;
     search.gone = false;
-    while (error == 0 && !has_room(store, bytes) && pool_each(store->pool, find, &search) == 1)
+    while (error == 0 && !has_room(store, share, bytes) &&
+           pool_each_of(store->pool, share, find, &search) == 1)
         error = remove_found(store, &search);
     if (error != 0)
         return error;
-    return has_room(store, bytes) ? 0 : -ENOSPC;
+    return has_room(store, share, bytes) ? 0 : -ENOSPC;
 }

@@ -49,8 +49,10 @@ static void note(const struct store *store, struct objects *list, int fd)
     struct object object = {0}, *more;
     struct pool_version version;
 
-    if (store_key(fd, &object.key) != 0 || store_path(fd, path, sizeof(path)) != 0 ||
-        pool_newest(store->pool, &object.key, &version) != 0 ||
+    if (store_key(fd, &object.key) != 0 || store_path(store, fd, path, sizeof(path)) != 0)
+        return;
+    object.key.owner = store->self;
+    if (pool_newest(store->pool, &object.key, &version) != 0 ||
         strcmp(version.attributes.path, path) == 0 || is_at(fd, version.attributes.path))
         return;
     more = realloc(list->object, (list->count + 1) * sizeof(*more));

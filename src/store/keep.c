@@ -160,7 +160,8 @@ static bool is_last(const struct pool *pool, uint64_t number, uint64_t directory
 static int with_path(const struct body *old, const char *path, struct body *body)
 {
     const struct portus_pool_body *head = old->head;
-    struct pool_key key = {.handle_type = head->handle_type, .handle_bytes = head->handle_bytes};
+    struct pool_key key = {
+        .owner = head->owner, .handle_type = head->handle_type, .handle_bytes = head->handle_bytes};
     struct pool_attributes attributes = body_attributes(head, path, old->job);
     int error;
 

@@ -12,6 +12,7 @@
 
 #include "common/copy.h"
 #include "common/log.h"
+#include "portus/layout.h"
 #include "store/guard.h"
 
 #define FAULT_LINES 8
@@ -24,6 +25,8 @@ static int check(struct map *map, uint64_t offset, uint64_t length, bool writing
                   (unsigned long long)length, (unsigned long long)offset);
         return -EUCLEAN;
     }
+    if (map->fetch != NULL && (offset > map->local || length > map->local - offset))
+        return -EUCLEAN; /* only bytes of extents are beyond: map_read_crc */
     if (!writing)
         return 0;
     return map->writable ? map->failed : -EROFS;
@@ -79,10 +82,26 @@ int map_load(struct map *map, uint64_t offset, uint64_t *value)
     return 0;
 }
 
+/* What comes from elsewhere is checked here, like all else. */
+static int fetch_crc(struct map *map, uint64_t offset, void *to, size_t length, uint32_t *crc)
+{
+    static __thread char piece[PORTUS_POOL_EXTENT];
+    char *into = to != NULL ? to : piece;
+    int error =
+        to == NULL && length > sizeof(piece) ? -EUCLEAN : map->fetch(map, offset, into, length);
+
+    if (error == 0)
+        *crc = portus_crc32(*crc, into, length);
+    return error;
+}
+
 int map_read_crc(struct map *map, uint64_t offset, void *to, size_t length, uint32_t *crc)
 {
-    int error = check(map, offset, length, false);
+    int error;
 
+    if (map->fetch != NULL && offset >= map->local)
+        return fetch_crc(map, offset, to, length, crc);
+    error = check(map, offset, length, false);
     if (error != 0)
         return error;
     GUARDED(map, "read",

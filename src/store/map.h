@@ -36,6 +36,11 @@ struct map {
     char path[256]; /* for people */
     unsigned faults;
     struct medium *medium; /* what is mapped; NULL: the caller's memory */
+
+    /* Of a pool that is not in reach: base has `local` bytes, fetch brings others. */
+    uint64_t local;
+    int (*fetch)(struct map *map, uint64_t offset, void *to, size_t length);
+    void (*end)(struct map *map);
 };
 
 /* Maps all of a file or devdax device; writable: locks it (-EBUSY). */
@@ -71,7 +76,8 @@ static inline void map_prefetch(const struct map *map, uint64_t offset)
         __builtin_prefetch(map->base + offset);
 }
 
-/* Continues *crc over length bytes, which go to `to` on the way unless that is NULL. */
+/* Continues *crc over length bytes (of a pool that is not in reach: PORTUS_POOL_EXTENT at most),
+ * which go to `to` on the way unless that is NULL. */
 int map_read_crc(struct map *map, uint64_t offset, void *to, size_t length, uint32_t *crc);
 
 /* from NULL: zeros. -EFAULT: from cannot be read. */

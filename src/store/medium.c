@@ -261,6 +261,8 @@ void map_close(struct map *map)
 {
     if (map == NULL)
         return;
+    if (map->end != NULL)
+        map->end(map);
     if (map->medium->mapped != NULL)
         pmem2_map_delete(&map->medium->mapped);
     if (map->medium->beside[0] != '\0')

@@ -319,6 +319,7 @@ static int describe(const struct pool *pool, struct entry *entry, struct body *b
     }
     memset(version, 0, sizeof(*version));
     version->number = entry->number;
+    version->key.owner = head->owner;
     memcpy(version->key.file_system, head->file_system, sizeof(head->file_system));
     version->key.handle_type = head->handle_type;
     version->key.handle_bytes = head->handle_bytes;
@@ -398,7 +399,7 @@ int pool_each_in(const struct pool *pool, const char *path, enum pool_which whic
     return result;
 }
 
-int pool_numbered(const struct pool *pool, uint64_t number, struct pool_version *version)
+int pool_get(const struct pool *pool, uint64_t number, struct pool_version *version)
 {
     struct entry *entry = pool_find(pool, number);
     struct body body = {0};
@@ -419,4 +420,26 @@ int pool_newest(const struct pool *pool, const struct pool_key *key, struct pool
         error = describe(pool, entry, &body, version);
     body_free(&body);
     return error;
+}
+
+int pool_each_of(const struct pool *pool, const struct pool_share *share,
+                 int (*each)(const struct pool_version *, void *), void *argument)
+{
+    struct body body = {0};
+    struct pool_version version;
+    int result = 0;
+
+    for (size_t i = 0; i < pool->count && result == 0; i++) {
+        int error;
+
+        if (pool->entries[i].dead || (!share->everyone && pool->entries[i].owner != share->owner))
+            continue;
+        error = describe(pool, &pool->entries[i], &body, &version);
+        if (error == 0)
+            result = each(&version, argument);
+        else if (error == -ENOMEM)
+            result = error;
+    }
+    body_free(&body);
+    return result;
 }

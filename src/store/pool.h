@@ -24,8 +24,10 @@
 struct pool;
 struct pool_draft; /* a version that is being written */
 
-/* What a file is, whatever it is called: its file system's UUID and its handle there. */
+/* What a file is, whatever it is called: its file system's UUID and its handle there; and whose
+ * its versions are: what two users hand over are two objects. */
 struct pool_key {
+    uint32_t owner; /* uid */
     uint8_t file_system[16];
     uint32_t handle_type;
     uint32_t handle_bytes;
@@ -102,6 +104,13 @@ int pool_rename(struct pool *pool, const struct pool_key *key, const char *path,
 
 /* --- looking --- */
 
+/* What one user may have of a pool. */
+struct pool_share {
+    bool everyone; /* no limits, and all versions */
+    uint32_t owner;
+    uint64_t bytes, objects; /* at most; objects as in pool_create */
+};
+
 /* Calls each(version, argument) for all, in the order of their commits; stops at the first
  * non-zero return and returns it. */
 int pool_each(const struct pool *pool, int (*each)(const struct pool_version *, void *),
@@ -119,8 +128,12 @@ int pool_each_in(const struct pool *pool, const char *path, enum pool_which whic
                  int (*each)(const struct pool_version *, void *), void *argument);
 
 /* The version of a number, and the newest one of an object. -ENOENT: there is none. */
-int pool_numbered(const struct pool *pool, uint64_t number, struct pool_version *version);
+int pool_get(const struct pool *pool, uint64_t number, struct pool_version *version);
 int pool_newest(const struct pool *pool, const struct pool_key *key, struct pool_version *version);
+
+/* The same for the versions of a share. */
+int pool_each_of(const struct pool *pool, const struct pool_share *share,
+                 int (*each)(const struct pool_version *, void *), void *argument);
 
 /* Reads length bytes at offset (zeros where nothing was written), checked by CRC. -EUCLEAN:
  * damaged; -ESTALE: it was removed meanwhile; -EINVAL: beyond the file's size. */
@@ -150,6 +163,17 @@ int pool_remove_damaged(struct pool *pool);
  * what a directory's last settled commit still needs. A path counts because a file that is
  * renamed over another supersedes it. Returns bytes that are free then, or a negative errno. */
 int64_t pool_make_room(struct pool *pool, uint64_t bytes, unsigned keep);
+
+/* What the share's versions take, and the bytes that it may take more (0 without slots for a
+ * commit and the rename after it). Versions that are being written count. */
+struct pool_usage {
+    uint64_t bytes, objects, left;
+};
+void pool_use(const struct pool *pool, const struct pool_share *share, struct pool_usage *usage);
+
+/* pool_make_room of the versions of a share, until that may take bytes more. */
+int64_t pool_make_room_of(struct pool *pool, const struct pool_share *share, uint64_t bytes,
+                          unsigned keep);
 
 /* Makes the pool size bytes large, in whole pages; a file is extended or cut. -EBUSY: what lies
  * beyond is not free. */

@@ -23,7 +23,8 @@ struct entry {
     char *text;     /* path and job, each with its NUL; NULL until it is asked for */
     uint32_t slot;
     uint32_t other; /* while it is opened: the entry that takes this one's extents, + 1 */
-    uint8_t copy;   /* of the catalogue: which says that it is committed */
+    uint32_t owner;
+    uint8_t copy; /* of the catalogue: which says that it is committed */
     bool pinned, settled, damaged, dead;
 };
 
@@ -101,6 +102,9 @@ int pool_flag(struct pool *pool, const struct entry *entry, uint32_t flag, bool 
 
 /* Loads an entry's body; a damaged one is told of. -ESTALE: removed meanwhile. */
 int pool_body(const struct pool *pool, const struct entry *entry, struct body *body);
+
+/* draft.c: adds what is being written. */
+void draft_use(const struct pool *pool, const struct pool_share *share, struct pool_usage *usage);
 
 uint64_t pool_unit(const struct pool *pool, uint64_t place);
 

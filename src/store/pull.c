@@ -115,8 +115,8 @@ static int seal(struct store *store, struct draft *draft, uint64_t size, int64_t
         return -EAGAIN;
     if (fstat(draft->name, &status) < 0)
         return -errno;
-    error =
-        status.st_nlink == 0 ? -ENOENT : store_path(draft->name, draft->path, sizeof(draft->path));
+    error = status.st_nlink == 0 ? -ENOENT
+                                 : store_path(store, draft->name, draft->path, sizeof(draft->path));
     if (error != 0)
         return error;
     attributes.path = draft->path;
@@ -165,8 +165,9 @@ int pull_draft(struct store *store, uint32_t peer, const struct portus_message *
         return 0;
     draft->name = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     error = draft->name < 0 ? -errno : store_key(fd, &draft->pulled.key);
+    draft->pulled.key.owner = store->peer[peer].uid;
     if (error == 0)
-        error = store_path(fd, draft->path, sizeof(draft->path));
+        error = store_path(store, fd, draft->path, sizeof(draft->path));
     if (error == 0)
         error = pool_begin(store->pool, &draft->pulled.key, &draft->pulled.draft);
     if (error != 0) {
@@ -318,10 +319,12 @@ static struct draft *draft_of(const struct ring *ring, uint32_t file, uint64_t s
 static int write_draft(struct store *store, struct draft *draft, uint64_t offset, const void *data,
                        uint32_t length)
 {
+    const struct pool_share share = store_share(store, store->peer[draft->peer].uid);
     int error = pool_write(draft->pulled.draft, offset, data, length);
 
     if (error == -ENOSPC) {
-        error = store_room(store, draft->path, store_job(store->peer[draft->peer].job), length);
+        error =
+            store_room(store, &share, draft->path, store_job(store->peer[draft->peer].job), length);
         if (error == 0)
             error = pool_write(draft->pulled.draft, offset, data, length);
     }

@@ -309,6 +309,7 @@ static int take_version(struct pool *pool, struct entry *entry, struct body bodi
                          units);
     entry->units = body_stored(body);
     entry->settled = body->head->flags & PORTUS_POOL_SETTLED;
+    entry->owner = body->head->owner;
     entry->hashes = body_hash(body, pool->seed);
     return 0;
 }

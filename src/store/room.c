@@ -200,27 +200,85 @@ static struct entry *oldest(struct pool *pool)
     return NULL;
 }
 
-/* A slot for a commit and one for the rename after it, too. */
-static bool has_room(const struct pool *pool, uint64_t bytes)
+static void limit(const struct pool *pool, const struct pool_share *share, struct pool_usage *usage)
 {
-    return pool->data.free * PORTUS_POOL_UNIT >= bytes && pool->slots.free >= 2;
+    uint64_t free = pool->data.free * PORTUS_POOL_UNIT;
+
+    usage->left = 0;
+    /* A slot for a commit and one for the rename after it, too. */
+    if (pool->slots.free < 2 ||
+        (!share->everyone && (usage->objects >= share->objects || usage->bytes >= share->bytes)))
+        return;
+    usage->left = free;
+    if (!share->everyone && share->bytes - usage->bytes < free)
+        usage->left = share->bytes - usage->bytes;
+}
+
+void pool_use(const struct pool *pool, const struct pool_share *share, struct pool_usage *usage)
+{
+    memset(usage, 0, sizeof(*usage));
+    if (share->everyone) {
+        usage->bytes = (pool->data.units - pool->data.free) * PORTUS_POOL_UNIT;
+        usage->objects = pool->count - pool->dead;
+    } else {
+        for (size_t i = 0; i < pool->count; i++) {
+            const struct entry *entry = &pool->entries[i];
+
+            if (entry->dead || entry->owner != share->owner)
+                continue;
+            usage->bytes += entry->units * PORTUS_POOL_UNIT;
+            usage->objects++;
+        }
+        draft_use(pool, share, usage);
+    }
+    limit(pool, share, usage);
+}
+
+static uint64_t left(const struct pool *pool, const struct pool_share *share)
+{
+    struct pool_usage usage;
+
+    pool_use(pool, share, &usage);
+    return usage.left;
 }
 
 int64_t pool_make_room(struct pool *pool, uint64_t bytes, unsigned keep)
 {
+    return pool_make_room_of(pool, &(struct pool_share){.everyone = true}, bytes, keep);
+}
+
+/* The oldest of one user's that may go; NULL: none may. There, all are looked at. */
+static struct entry *oldest_of(struct pool *pool, const struct pool_share *share, unsigned keep)
+{
+    for (size_t i = 0; i < pool->count; i++)
+        if (!pool->entries[i].dead && pool->entries[i].owner == share->owner &&
+            may_go(pool, &pool->entries[i], keep))
+            return &pool->entries[i];
+    return NULL;
+}
+
+int64_t pool_make_room_of(struct pool *pool, const struct pool_share *share, uint64_t bytes,
+                          unsigned keep)
+{
     const struct entry *entry;
+    uint64_t may;
     int error = 0;
 
     if (!pool->map->writable)
         return -EROFS;
     keep = keep > 0 ? keep : 1;
-    if (keep < pool->spare.keep)
+    if (share->everyone && keep < pool->spare.keep)
         room_moved(pool); /* what was superfluous then is noted; more is now */
-    pool->spare.keep = keep;
-    while (error == 0 && !has_room(pool, bytes) && (entry = oldest(pool)) != NULL) {
-        struct pool_version version = {.number = entry->number, .place = entry->slot};
+    if (share->everyone)
+        pool->spare.keep = keep;
+    while (error == 0 && ((may = left(pool, share)) < bytes || may == 0)) {
+        struct pool_version version;
 
+        entry = share->everyone ? oldest(pool) : oldest_of(pool, share, keep);
+        if (entry == NULL)
+            break;
+        version = (struct pool_version){.number = entry->number, .place = entry->slot};
         error = pool_remove(pool, &version);
     }
-    return error != 0 ? error : (int64_t)(pool->data.free * PORTUS_POOL_UNIT);
+    return error != 0 ? error : (int64_t)left(pool, share);
 }

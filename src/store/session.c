@@ -2,9 +2,10 @@
 /*
  * session.c -- portusd's connections: who may come in, and what they ask for
  *
- * Only processes of the pool's owner are let in, by the uid that the socket knows. One
- * that breaks the protocol loses its connection; files that it had sent before are
- * kept all the same.
+ * Who they are the socket knows. Only processes of the pool's owner are let in; where the
+ * store is shared all users' are, so many of each, and each sees what its user handed over
+ * (share.c). One that breaks the protocol loses its connection; files that it had sent
+ * before are kept all the same.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,17 +19,47 @@
 #include "common/log.h"
 #include "common/message.h"
 #include "store/change.h"
+#include "store/hand.h"
 #include "store/pull.h"
 #include "store/state.h"
 
 #define MESSAGES_A_TURN 64
+#define PACKETS_A_TURN 16
 
 static void hang_up(struct store *store, unsigned place)
 {
     pull_gone(place, store->serial[place]);
     close(store->peer[place].socket);
     store->peer[place].socket = -1;
+    view_close(store->peer[place].view);
+    store->peer[place].view = NULL;
+    moved_close(store->peer[place].moved);
+    store->peer[place].moved = NULL;
     store->serial[place]++;
+}
+
+/* Who is being listened to. */
+static uint32_t speaks;
+static bool hangs;
+
+/* A descriptor that somebody has sent. */
+static void let_go(int fd)
+{
+    hangs |= hand_close(speaks, fd) == -ETIMEDOUT;
+}
+
+void store_listen_to_strangers(void)
+{
+    portus_message_discard_by(let_go);
+    hand_begin();
+}
+
+void store_shun(struct store *store, uint32_t uid)
+{
+    for (unsigned i = 0; i < STORE_PEERS; i++)
+        if (store->peer[i].socket >= 0 && store->peer[i].uid == uid)
+            hang_up(store, i);
+    store_forget(store, uid);
 }
 
 unsigned store_peers(const struct store *store)
@@ -69,47 +100,131 @@ void store_answer(struct store *store, uint32_t peer, uint32_t serial, uint32_t 
     store_tell(store, peer, serial, PORTUS_OP_STORE_DONE, id, error, number);
 }
 
+/* Says why, if it is there to hear it. What it has sent is not looked at. */
+static void refuse(int fd, int error)
+{
+    struct portus_message answer = portus_message_make(PORTUS_OP_WELCOME);
+
+    answer.error = error;
+    portus_message_send(fd, &answer, NULL, 0);
+    close(fd);
+}
+
 static void let_in(struct store *store)
 {
-    uint32_t pid;
+    uint32_t pid, uid;
     int fd = accept4(store->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     if (fd < 0)
         return;
-    if (!portus_message_peer(fd, &pid)) {
-        log_warn("a process of another user knocked: refused");
-        close(fd);
+    if (!portus_message_who(fd, &uid, &pid) || !store_knows(uid) ||
+        (!store->shared && uid != store->self)) {
+        if (store_may_tell())
+            log_warn("a process of another user knocked: refused");
+        refuse(fd, -EACCES);
+        return;
+    }
+    if (hand_shuns(uid)) {
+        refuse(fd, -ETIMEDOUT);
+        return;
+    }
+    if (store_crowded(store, uid)) {
+        if (store_may_tell())
+            log_warn("user %u has as many connections as it may have: process %u is refused", uid,
+                     pid);
+        refuse(fd, -EUSERS);
         return;
     }
     for (unsigned i = 0; i < STORE_PEERS; i++)
         if (store->peer[i].socket < 0) {
-            store->peer[i] = (struct store_peer){.socket = fd, .pid = pid};
+            store->peer[i] = (struct store_peer){.socket = fd, .pid = pid, .uid = uid};
             return;
         }
-    log_warn("more than %d connections: process %u is refused", STORE_PEERS, pid);
-    close(fd);
+    if (store_may_tell())
+        log_warn("more than %d connections: process %u is refused", STORE_PEERS, pid);
+    refuse(fd, -EUSERS);
 }
 
-static int queue(struct store *store, unsigned place, const struct portus_message *message, int fd)
+/* ---- reading ---- */
+
+static int open_view(struct store *store, unsigned place, uint64_t *head)
 {
     struct store_peer *peer = &store->peer[place];
-    int flags = fcntl(fd, F_GETFL);
+    const struct pool_share share = store_sight(store, peer->uid);
+    int error;
+
+    view_close(peer->view);
+    peer->view = NULL;
+    error = view_open(&peer->view, store->pool, &share);
+    if (error == 0)
+        *head = view_head(peer->view);
+    return error;
+}
+
+/* Sends of what was asked for as much as is taken without waiting, and not too much. */
+static void give_bytes(struct store *store, unsigned place)
+{
+    static char bytes[PORTUS_STORE_BYTES];
+    struct store_peer *peer = &store->peer[place];
+
+    for (unsigned i = 0; i < PACKETS_A_TURN && peer->read_left > 0; i++) {
+        struct portus_message message = portus_message_make(PORTUS_OP_STORE_BYTES);
+        int error;
+
+        message.value = peer->read_id;
+        message.flags = peer->read_left < sizeof(bytes) ? peer->read_left : sizeof(bytes);
+        message.error = view_read(peer->view, peer->read_offset, bytes, message.flags);
+        if (message.error != 0)
+            message.flags = 0;
+        error = portus_message_send_bytes(peer->socket, &message, bytes);
+        if (error == -EAGAIN)
+            return;
+        if (error != 0) {
+            hang_up(store, place);
+            return;
+        }
+        peer->read_offset += message.flags;
+        peer->read_left = message.error != 0 ? 0 : peer->read_left - message.flags;
+    }
+}
+
+/* ---- files ---- */
+
+static int queue(struct store *store, unsigned place, const struct portus_message *message, int fd,
+                 int listed)
+{
+    struct store_peer *peer = &store->peer[place];
+    int flags = fcntl(fd, F_GETFL), error;
     struct stat status;
 
     if (flags < 0 || (flags & O_PATH) || (flags & O_ACCMODE) == O_WRONLY ||
-        fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+        (listed >= 0 && !listing_sealed(listed)))
         return -EPROTO;
-    if (store->listener < 0 || store->queued - store->taken == STORE_QUEUE) {
+    if (store->listener < 0 || store->queued - store->taken == STORE_QUEUE ||
+        (store->shared && store_waiting(store, peer->uid) >= STORE_QUEUE_USER)) {
         store_answer(store, place, store->serial[place], message->value,
                      store->listener < 0 ? -ECANCELED : -EBUSY, 0);
-        close(fd);
+        let_go(fd);
+        if (listed >= 0)
+            close(listed);
         return 0;
     }
+    error = hand_stat(peer->uid, fd, &status);
+    if (error == -ETIMEDOUT) {
+        store_shun(store, peer->uid);
+        if (listed >= 0)
+            close(listed);
+        return 0;
+    }
+    if (error != 0 || !S_ISREG(status.st_mode))
+        return -EPROTO;
     store->queue[store->queued++ % STORE_QUEUE] =
         (struct store_file){.fd = fd,
+                            .listed = listed,
                             .peer = place,
                             .serial = store->serial[place],
                             .id = message->value,
+                            .uid = peer->uid,
                             .last = (message->flags & PORTUS_STORE_LAST) != 0,
                             .pulled = (message->flags & PORTUS_STORE_PULLED) != 0,
                             .kept = (message->flags & PORTUS_STORE_KEPT) != 0,
@@ -160,6 +275,7 @@ static int hear_pull(struct store *store, unsigned place, const struct portus_me
 static int hear(struct store *store, unsigned place)
 {
     struct store_peer *peer = &store->peer[place];
+    const struct pool_share sight = store_sight(store, peer->uid);
     struct portus_message message, answer = portus_message_make(PORTUS_OP_WELCOME);
     int fds[PORTUS_MESSAGE_FDS];
     struct pool_state state;
@@ -169,20 +285,25 @@ static int hear(struct store *store, unsigned place)
 
     if (error != 0)
         return error;
-    if (message.op == PORTUS_OP_STORE_FILE && peer->welcomed && count == 1) {
-        error = queue(store, place, &message, fds[0]);
+    if (message.op == PORTUS_OP_STORE_FILE && peer->welcomed && (count == 1 || count == 2)) {
+        error = queue(store, place, &message, fds[0], count == 2 ? fds[1] : -1);
         if (error == 0)
             return 0;
     }
     if (message.op == PORTUS_OP_STORE_RENAMED && peer->welcomed && count == 1) {
-        store_follow(store, fds[0]);
-        close(fds[0]);
-        return 0;
+        error = 0;
+        if (store->shared)
+            error = moved_open(&peer->moved, fds[0], peer->uid);
+        else
+            store_follow(store, fds[0]);
+        let_go(fds[0]);
+        return error != 0 ? error : store->shared ? -EAGAIN : 0; /* that is done first */
     }
-    if (message.op >= PORTUS_OP_STORE_RING && message.op <= PORTUS_OP_STORE_SEAL && peer->welcomed)
+    if (message.op >= PORTUS_OP_STORE_RING && message.op <= PORTUS_OP_STORE_SEAL &&
+        peer->welcomed && !store->shared)
         return hear_pull(store, place, &message, fds, count);
     for (unsigned i = 0; i < count; i++)
-        close(fds[i]);
+        let_go(fds[i]);
     if (count != 0)
         return -EPROTO;
     if (!peer->welcomed) {
@@ -191,23 +312,59 @@ static int hear(struct store *store, unsigned place)
         peer->welcomed = true;
         peer->job = message.size;
         pool_look(store->pool, &state);
-        answer.flags = PORTUS_WELCOME_STORE | (state.durable ? PORTUS_WELCOME_DURABLE : 0);
+        if (!store->shared) /* rings are for a portusd of one's own */
+            answer.flags = PORTUS_WELCOME_STORE | (state.durable ? PORTUS_WELCOME_DURABLE : 0);
         return portus_message_send(peer->socket, &answer, NULL, 0);
     }
     if (message.op == PORTUS_OP_STORE_CANCEL) {
         store_cancel(store, place, message.value);
         return 0;
     }
-    if (message.op == PORTUS_OP_STORE_SCRUB || message.op == PORTUS_OP_STORE_SCRUBBED) {
+    if ((message.op == PORTUS_OP_STORE_SCRUB || message.op == PORTUS_OP_STORE_SCRUBBED) &&
+        sight.everyone) {
         error = store_tend_hear(store, message.op, message.size, message.flags, &number);
         store_answer(store, place, store->serial[place], message.value, error, number);
         return 0;
     }
-    if (!pool_changes(message.op))
+    if (message.op == PORTUS_OP_STORE_READ) {
+        if (peer->view == NULL || message.flags == 0 || message.flags > PORTUS_STORE_READ)
+            return -EPROTO;
+        peer->read_offset = message.size;
+        peer->read_left = message.flags;
+        peer->read_id = message.value;
+        return -EAGAIN; /* nothing more is heard before that is answered */
+    }
+    if (message.op == PORTUS_OP_STORE_VIEW)
+        error = open_view(store, place, &number);
+    else if (message.op == PORTUS_OP_STORE_ALIVE)
+        error = 0;
+    else if (pool_changes(message.op))
+        error = pool_change(store->pool, &sight, message.op, message.size, message.flags,
+                            store->keep, &number);
+    else
         return -EPROTO;
-    error = pool_change(store->pool, message.op, message.size, message.flags, store->keep, &number);
     store_answer(store, place, store->serial[place], message.value, error, number);
     return 0;
+}
+
+/* A part of what each peer's files that have moved need; whether there is more. */
+static bool follow(struct store *store)
+{
+    bool more = false;
+
+    for (unsigned i = 0; i < STORE_PEERS; i++) {
+        struct store_peer *peer = &store->peer[i];
+
+        if (peer->socket < 0 || peer->moved == NULL)
+            continue;
+        if (moved_step(store, peer->moved)) {
+            more = true;
+            continue;
+        }
+        moved_close(peer->moved);
+        peer->moved = NULL;
+    }
+    return more;
 }
 
 bool store_listen(struct store *store, int signals, int milliseconds)
@@ -216,12 +373,17 @@ bool store_listen(struct store *store, int signals, int milliseconds)
     static uint32_t who[STORE_PEERS + 2];
     unsigned count = 2;
 
+    if (follow(store))
+        milliseconds = 0;
     events[0] = (struct pollfd){.fd = store->listener, .events = POLLIN};
     events[1] = (struct pollfd){.fd = signals, .events = POLLIN};
     for (unsigned i = 0; i < STORE_PEERS; i++)
-        if (store->peer[i].socket >= 0) {
+        if (store->peer[i].socket >= 0 && store->peer[i].moved == NULL) {
             who[count] = i;
-            events[count++] = (struct pollfd){.fd = store->peer[i].socket, .events = POLLIN};
+            events[count++] = (struct pollfd){
+                .fd = store->peer[i].socket,
+                .events = store->peer[i].read_left > 0 ? POLLOUT : POLLIN,
+            };
         }
     if (poll(events, count, milliseconds) <= 0)
         return false;
@@ -229,14 +391,22 @@ bool store_listen(struct store *store, int signals, int milliseconds)
         uint32_t serial = store->serial[who[i]];
         int error = events[i].revents ? 0 : -EAGAIN;
 
+        if (error == 0 && store->peer[who[i]].read_left > 0) {
+            give_bytes(store, who[i]);
+            continue;
+        }
         for (unsigned j = 0; j < MESSAGES_A_TURN && error == 0; j++) {
+            speaks = store->peer[who[i]].uid;
+            hangs = false;
             error = hear(store, who[i]);
+            if (hangs)
+                store_shun(store, speaks);
             if (store->serial[who[i]] != serial)
                 break; /* it was hung up */
         }
         if (error == 0 || error == -EAGAIN || store->serial[who[i]] != serial)
             continue;
-        if (error != -ECONNRESET)
+        if (error != -ECONNRESET && store_may_tell())
             log_warn("process %u broke the protocol (%s): its connection is closed",
                      store->peer[who[i]].pid, strerror(-error));
         hang_up(store, who[i]);

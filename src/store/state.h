@@ -10,25 +10,36 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "common/listing.h"
 #include "portus/proto.h"
+#include "store/config.h"
+#include "store/moved.h"
 #include "store/pool.h"
+#include "store/view.h"
 
-#define STORE_PEERS 256
-#define STORE_QUEUE 1024 /* files that wait to be copied */
+#define STORE_PEERS 1024
+#define STORE_QUEUE 4096     /* files that wait to be copied */
+#define STORE_QUEUE_USER 512 /* of one user, where the store is shared */
 
 struct store_peer {
     int socket; /* -1: none */
-    uint32_t pid;
+    uint32_t pid, uid;
     uint64_t job;
     bool welcomed;
+    struct view *view;   /* its part of the pool, if it has asked for that */
+    struct moved *moved; /* files of its that have other names by now */
+    uint64_t read_offset;
+    uint32_t read_left, read_id; /* what it wants of it, and has not got yet */
 };
 
 /* A file that somebody wants to be kept. */
 struct store_file {
-    int fd;             /* -1: not wanted any more */
-    uint32_t peer;      /* place */
-    uint32_t serial;    /* of that place's use: the peer may be gone */
-    uint32_t id;        /* the peer's number for it */
+    int fd;          /* -1: not wanted any more */
+    uint32_t peer;   /* place */
+    uint32_t serial; /* of that place's use: the peer may be gone */
+    uint32_t id;     /* the peer's number for it */
+    uint32_t uid;
+    int listed;         /* a listing of its directory, or -1 */
     bool last;          /* of its directory, see PORTUS_STORE_LAST */
     bool pulled;        /* there is a draft, see PORTUS_STORE_PULLED */
     bool kept;          /* it is committed, see PORTUS_STORE_KEPT */
@@ -40,6 +51,9 @@ struct store {
     struct pool *pool;
     unsigned keep;
     uint64_t scrub; /* bytes a second when nothing else is to be done; 0: not by itself */
+    uint32_t self;  /* uid */
+    bool shared;    /* by several users: each has its share, and no path of theirs is looked at */
+    struct config config;
     int listener;
     struct store_peer peer[STORE_PEERS];
     uint32_t serial[STORE_PEERS];
@@ -49,7 +63,11 @@ struct store {
 
 /* session.c: one turn of listening, for that long; whether anything came */
 bool store_listen(struct store *store, int signals, int milliseconds);
+/* From now on descriptors may be anybody's. */
+void store_listen_to_strangers(void);
 unsigned store_peers(const struct store *store);
+/* A descriptor of that user does not answer: its connections end. */
+void store_shun(struct store *store, uint32_t uid);
 /* Answers whoever asked for it, if it is still there. */
 void store_answer(struct store *store, uint32_t peer, uint32_t serial, uint32_t id, int error,
                   uint64_t number);
@@ -59,21 +77,40 @@ void store_tell(struct store *store, uint32_t peer, uint32_t serial, enum portus
 /* What its job is called in the pool; valid until the next call. */
 const char *store_job(uint64_t job);
 
+/* share.c: what a user's files may take; and which versions there are for what it asks. */
+struct pool_share store_share(const struct store *store, uint32_t uid);
+struct pool_share store_sight(const struct store *store, uint32_t uid);
+/* Whether one more connection of that user is too much. */
+bool store_crowded(const struct store *store, uint32_t uid);
+/* Whether uid stands for one user: in a user namespace all that are not mapped are one number. */
+bool store_knows(uint32_t uid);
+/* Whether there may be a line about what strangers do: they are not to fill the log. */
+bool store_may_tell(void);
+
 /* take.c: copies a piece of the file at the head of the queue; whether there is more to do */
 bool store_take(struct store *store);
 /* Lets go of a file that somebody wants to write. */
 void store_cancel(struct store *store, uint32_t peer, uint32_t id);
+/* Forgets all that a user has handed over and that is not committed. */
+void store_forget(struct store *store, uint32_t uid);
+/* How many files of a user are in the queue. */
+unsigned store_waiting(const struct store *store, uint32_t uid);
 
 /* key.c: what the file behind fd is, and where. 0 or a negative errno. */
 int store_key(int fd, struct pool_key *key);
-int store_path(int fd, char *path, size_t size);
+struct pool_key store_key_of(const struct listing_entry *entry, uint32_t owner);
 int64_t store_nanoseconds(const struct timespec *time); /* since 1970 */
+int store_path(const struct store *store, int fd, char *path, size_t size);
 
-/* evict.c: makes bytes free for a file of that path and job. 0 or a negative errno; -ENOSPC. */
-int store_room(struct store *store, const char *path, const char *job, uint64_t bytes);
+/* evict.c: makes bytes free, of the share's versions, for a file of that path and job. 0 or a
+ * negative errno; -ENOSPC. */
+int store_room(struct store *store, const struct pool_share *share, const char *path,
+               const char *job, uint64_t bytes);
 
-/* whole.c: whether all files beside path are in the pool as they are on the disk. */
-bool store_whole(const struct store *store, const char *path);
+/* whole.c: whether all files beside path are in the pool as they are on the disk; listed: of a
+ * shared store, a descriptor of them as listing.h has it, or -1. */
+bool store_whole(const struct store *store, const struct pool_share *share, const char *path,
+                 int listed);
 
 /* tend.c: one turn of scrubbing, if it is time; returns after how many ms it wants another.
  * tending: somebody has asked for a pass that is not over. hear: STORE_SCRUB, _SCRUBBED. */

@@ -9,7 +9,8 @@
  *
  * What was pulled while it was saved (pull.c) is in the draft already; only the rest is
  * copied. In pieces, so that signals and other peers are heard meanwhile. The piece goes
- * through a buffer that stays in the processor's cache.
+ * through a buffer that stays in the processor's cache. Where the store is shared some users'
+ * files are copied by turns, one of each, so that a large one does not keep others waiting.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,14 +22,16 @@
 
 #include "common/log.h"
 #include "portus/layout.h"
+#include "store/hand.h"
 #include "store/pull.h"
 
 #define PIECE (1u << 20)
 #define TICK_NS 10000000 /* 100 Hz, the slowest */
 #define PIECES 16        /* a turn */
+#define COPIES 8
 
-static struct {
-    bool busy;
+struct copying {
+    bool busy, begun;
     struct store_file file;
     struct pulled pulled; /* what the draft has already, and the draft */
     struct stat status;
@@ -36,102 +39,124 @@ static struct {
     uint64_t copied;  /* bytes, from the file */
     uint64_t renewed; /* it was committed already: the number that it has now */
     char path[PATH_MAX + 1];
-} now;
+};
 
-static void end(struct store *store, int error, uint64_t number)
+static struct copying copies[COPIES];
+
+/* A listing is memory: to close it takes no time. */
+static void close_listing(struct store_file *file)
 {
-    pool_drop(now.pulled.draft);
-    ranges_free(&now.pulled.ranges);
-    now.pulled.draft = NULL;
-    close(now.file.fd);
-    store_answer(store, now.file.peer, now.file.serial, now.file.id, error, number);
-    now.busy = false;
+    if (file->listed >= 0)
+        close(file->listed);
+    file->listed = -1;
+}
+
+/* -ETIMEDOUT: the descriptor is not ours any more. */
+static void end(struct store *store, struct copying *now, int error, uint64_t number)
+{
+    uint32_t uid = now->file.uid;
+
+    pool_drop(now->pulled.draft);
+    ranges_free(&now->pulled.ranges);
+    now->pulled.draft = NULL;
+    now->busy = false;
+    close_listing(&now->file);
+    store_answer(store, now->file.peer, now->file.serial, now->file.id, error, number);
+    if (error == -ETIMEDOUT || hand_close(uid, now->file.fd) == -ETIMEDOUT)
+        store_shun(store, uid);
 }
 
 /* Committed while it was drained; with it a set of files may be whole, as they stand. */
-static int renew(struct store *store, const struct pool_key *key)
+static int renew(struct store *store, struct copying *now, const struct pool_key *key)
 {
-    now.offset = (uint64_t)now.status.st_size;
-    if (!now.file.last || !store_whole(store, now.path))
+    const struct pool_share share = store_share(store, now->file.uid);
+
+    now->offset = (uint64_t)now->status.st_size;
+    if (!now->file.last || !store_whole(store, &share, now->path, now->file.listed))
         return 0;
-    return pool_rename(store->pool, key, now.path, POOL_SETTLED, &now.renewed);
+    return pool_rename(store->pool, key, now->path, POOL_SETTLED, &now->renewed);
 }
 
-static int begin(struct store *store)
+static int begin(struct store *store, struct copying *now)
 {
+    const struct pool_share share = store_share(store, now->file.uid);
     struct pool_key key;
     int error;
 
-    now.offset = now.copied = 0;
-    now.renewed = 0;
-    if (now.file.pulled)
-        pull_take(now.file.peer, now.file.serial, now.file.id, &now.pulled);
-    if (fstat(now.file.fd, &now.status) < 0)
-        return -errno;
-    if (!S_ISREG(now.status.st_mode) || now.status.st_nlink == 0)
+    now->begun = true;
+    if (now->file.pulled)
+        pull_take(now->file.peer, now->file.serial, now->file.id, &now->pulled);
+    error = hand_stat(now->file.uid, now->file.fd, &now->status);
+    if (error != 0)
+        return error;
+    if (!S_ISREG(now->status.st_mode) || now->status.st_nlink == 0)
         return -ENOENT; /* deleted already */
-    error = store_key(now.file.fd, &key);
+    error = hand_key(now->file.uid, now->file.fd, &key);
     if (error != 0)
         return error;
-    error = store_path(now.file.fd, now.path, sizeof(now.path));
+    key.owner = now->file.uid;
+    error = store_path(store, now->file.fd, now->path, sizeof(now->path));
     if (error != 0)
         return error;
-    if (now.file.kept)
-        return renew(store, &key);
-    if (now.pulled.draft != NULL && memcmp(&key, &now.pulled.key, sizeof(key)) == 0)
+    if (now->file.kept)
+        return renew(store, now, &key);
+    if (now->pulled.draft != NULL && memcmp(&key, &now->pulled.key, sizeof(key)) == 0)
         return 0;
-    pool_drop(now.pulled.draft);
-    ranges_free(&now.pulled.ranges);
-    now.pulled.draft = NULL;
-    error = store_room(store, now.path, store_job(now.file.job), (uint64_t)now.status.st_size);
-    return error != 0 ? error : pool_begin(store->pool, &key, &now.pulled.draft);
+    pool_drop(now->pulled.draft);
+    ranges_free(&now->pulled.ranges);
+    now->pulled.draft = NULL;
+    error = store_room(store, &share, now->path, store_job(now->file.job),
+                       (uint64_t)now->status.st_size);
+    return error != 0 ? error : pool_begin(store->pool, &key, &now->pulled.draft);
 }
 
-static int copy(struct store *store)
+static int copy(struct store *store, struct copying *now)
 {
-    static char piece[PIECE] __attribute__((aligned(4096)));
+    const struct pool_share share = store_share(store, now->file.uid);
     struct range gap;
-    ssize_t length;
+    const char *piece;
+    size_t length;
     int error;
 
-    if (!ranges_gap(&now.pulled.ranges, now.offset, (uint64_t)now.status.st_size, &gap)) {
-        now.offset = (uint64_t)now.status.st_size;
+    if (!ranges_gap(&now->pulled.ranges, now->offset, (uint64_t)now->status.st_size, &gap)) {
+        now->offset = (uint64_t)now->status.st_size;
         return 0;
     }
-    length = pread(now.file.fd, piece,
-                   gap.to - gap.from < sizeof(piece) ? gap.to - gap.from : sizeof(piece),
-                   (off_t)gap.from);
-    if (length <= 0)
-        return length < 0 ? -errno : -ESTALE; /* it has become shorter */
-    error = pool_write(now.pulled.draft, gap.from, piece, (size_t)length);
-    if (error == -ENOSPC && now.pulled.ranges.count != 0) {
-        error = store_room(store, now.path, store_job(now.file.job), (uint64_t)length);
+    error = hand_read(now->file.uid, now->file.fd, gap.from,
+                      gap.to - gap.from < PIECE ? gap.to - gap.from : PIECE, &piece, &length);
+    if (error != 0)
+        return error;
+    if (length == 0)
+        return -ESTALE; /* it has become shorter */
+    error = pool_write(now->pulled.draft, gap.from, piece, length);
+    if (error == -ENOSPC && now->pulled.ranges.count != 0) {
+        error = store_room(store, &share, now->path, store_job(now->file.job), length);
         if (error == 0)
-            error = pool_write(now.pulled.draft, gap.from, piece, (size_t)length);
+            error = pool_write(now->pulled.draft, gap.from, piece, length);
     }
     if (error == 0) {
-        now.offset = gap.from + (uint64_t)length;
-        now.copied += (uint64_t)length;
+        now->offset = gap.from + length;
+        now->copied += length;
     }
     return error;
 }
 
-static int commit(struct store *store, uint64_t *number)
+static int commit(struct store *store, struct copying *now, uint64_t *number)
 {
-    struct pool_attributes attributes = {.path = now.path, .job = store_job(now.file.job)};
+    const struct pool_share share = store_share(store, now->file.uid);
+    struct pool_attributes attributes = {.path = now->path, .job = store_job(now->file.job)};
     struct timespec clock;
     struct stat status;
-    struct pool_draft *draft = now.pulled.draft;
-    bool whole = fcntl(now.file.fd, F_GETLEASE) == F_RDLCK;
-    int error;
+    struct pool_draft *draft = now->pulled.draft;
+    int error = hand_stat(now->file.uid, now->file.fd, &status);
 
-    if (fstat(now.file.fd, &status) < 0)
-        return -errno;
-    if (!whole || status.st_size != now.status.st_size)
+    if (error != 0)
+        return error;
+    if (fcntl(now->file.fd, F_GETLEASE) != F_RDLCK || status.st_size != now->status.st_size)
         return -ESTALE;
     if (status.st_nlink == 0)
         return -ENOENT;
-    error = store_path(now.file.fd, now.path, sizeof(now.path));
+    error = store_path(store, now->file.fd, now->path, sizeof(now->path));
     if (error != 0)
         return error;
     attributes.size = (uint64_t)status.st_size;
@@ -145,70 +170,152 @@ static int commit(struct store *store, uint64_t *number)
            store_nanoseconds(&clock) - attributes.ctime >= 0 &&
            store_nanoseconds(&clock) - attributes.ctime < TICK_NS)
         usleep(1000);
-    attributes.settled = now.file.last && store_whole(store, now.path);
-    now.pulled.draft = NULL; /* gone, whatever happens */
+    attributes.settled = now->file.last && store_whole(store, &share, now->path, now->file.listed);
+    now->pulled.draft = NULL; /* gone, whatever happens */
     return pool_commit(draft, &attributes, number);
 }
 
-bool store_take(struct store *store)
+/* A file that was in the queue is not wanted any more, or cannot be had. */
+static void drop(struct store *store, struct store_file *file, int error)
+{
+    int fd = file->fd;
+
+    file->fd = -1;
+    close_listing(file);
+    store_answer(store, file->peer, file->serial, file->id, error, 0);
+    if (hand_close(file->uid, fd) == -ETIMEDOUT)
+        store_shun(store, file->uid);
+}
+
+/* Where a user's next file may be copied; NULL: not now. */
+static struct copying *place_for(const struct store *store, uint32_t uid)
+{
+    struct copying *place = NULL;
+
+    for (unsigned i = 0; i < COPIES; i++) {
+        if (!copies[i].busy)
+            place = &copies[i];
+        else if (!store->shared || copies[i].file.uid == uid)
+            return NULL;
+    }
+    return place;
+}
+
+static void fill(struct store *store)
+{
+    for (uint64_t i = store->taken; i < store->queued; i++) {
+        struct store_file *file = &store->queue[i % STORE_QUEUE];
+        struct copying *place = file->fd >= 0 ? place_for(store, file->uid) : NULL;
+
+        if (place == NULL)
+            continue;
+        *place = (struct copying){.busy = true, .file = *file};
+        file->fd = -1;
+    }
+    while (store->taken < store->queued && store->queue[store->taken % STORE_QUEUE].fd < 0)
+        store->taken++;
+}
+
+static void step(struct store *store, struct copying *now)
 {
     uint64_t number = 0;
     int error = 0;
 
+    if (fcntl(now->file.fd, F_GETLEASE) != F_RDLCK) {
+        end(store, now, -ESTALE, 0);
+        return;
+    }
+    if (!now->begun)
+        error = begin(store, now);
+    for (unsigned i = 0; i < PIECES && error == 0 && now->offset < (uint64_t)now->status.st_size;
+         i++)
+        error = copy(store, now);
+    if (error == 0 && now->offset < (uint64_t)now->status.st_size)
+        return;
+    if (error == 0 && now->file.kept) {
+        end(store, now, 0, now->renewed);
+        return;
+    }
+    if (error == 0)
+        error = commit(store, now, &number);
+    if (error == 0)
+        log_debug("commit %llu: %llu bytes, %llu of them from the file", (unsigned long long)number,
+                  (unsigned long long)now->status.st_size, (unsigned long long)now->copied);
+    end(store, now, error, number);
+}
+
+bool store_take(struct store *store)
+{
+    bool more = false;
+
     /* Who waits in open is not to wait for an agent that is dead or a store that is slow. */
     for (uint64_t i = store->taken; i < store->queued; i++) {
         struct store_file *file = &store->queue[i % STORE_QUEUE];
-        if (file->fd < 0 || fcntl(file->fd, F_GETLEASE) == F_RDLCK)
-            continue;
-        close(file->fd);
-        file->fd = -1;
-        store_answer(store, file->peer, file->serial, file->id, -ESTALE, 0);
+        if (file->fd >= 0 && fcntl(file->fd, F_GETLEASE) != F_RDLCK)
+            drop(store, file, -ESTALE);
     }
-    if (now.busy && fcntl(now.file.fd, F_GETLEASE) != F_RDLCK) {
-        end(store, -ESTALE, 0);
-        return true;
-    }
-    if (!now.busy) {
-        if (store->queued == store->taken)
-            return false;
-        now.file = store->queue[store->taken++ % STORE_QUEUE];
-        if (now.file.fd < 0)
-            return true;
-        now.busy = true;
-        error = begin(store);
-    }
-    for (unsigned i = 0; i < PIECES && error == 0 && now.offset < (uint64_t)now.status.st_size; i++)
-        error = copy(store);
-    if (error == 0 && now.offset < (uint64_t)now.status.st_size)
-        return true;
-    if (error == 0 && now.file.kept) {
-        end(store, 0, now.renewed);
-        return true;
-    }
-    if (error == 0)
-        error = commit(store, &number);
-    if (error == 0)
-        log_debug("commit %llu: %llu bytes, %llu of them from the file", (unsigned long long)number,
-                  (unsigned long long)now.status.st_size, (unsigned long long)now.copied);
-    end(store, error, number);
-    return true;
+    fill(store);
+    for (unsigned i = 0; i < COPIES; i++)
+        if (copies[i].busy) {
+            step(store, &copies[i]);
+            more = true;
+        }
+    return more || store->taken < store->queued;
 }
 
 void store_cancel(struct store *store, uint32_t peer, uint32_t id)
 {
     uint32_t serial = store->serial[peer];
 
-    if (now.busy && now.file.peer == peer && now.file.serial == serial && now.file.id == id) {
-        end(store, -ECANCELED, 0);
-        return;
+    for (unsigned i = 0; i < COPIES; i++) {
+        const struct store_file *file = &copies[i].file;
+        if (copies[i].busy && file->peer == peer && file->serial == serial && file->id == id) {
+            end(store, &copies[i], -ECANCELED, 0);
+            return;
+        }
     }
     for (uint64_t i = store->taken; i < store->queued; i++) {
         struct store_file *file = &store->queue[i % STORE_QUEUE];
         if (file->fd < 0 || file->peer != peer || file->serial != serial || file->id != id)
             continue;
-        close(file->fd);
-        file->fd = -1;
-        store_answer(store, peer, serial, id, -ECANCELED, 0);
+        drop(store, file, -ECANCELED);
         return;
     }
+}
+
+void store_forget(struct store *store, uint32_t uid)
+{
+    static int fds[STORE_QUEUE + COPIES];
+    unsigned count = 0;
+
+    for (uint64_t i = store->taken; i < store->queued; i++) {
+        struct store_file *file = &store->queue[i % STORE_QUEUE];
+        if (file->fd < 0 || file->uid != uid)
+            continue;
+        fds[count++] = file->fd;
+        file->fd = -1;
+        close_listing(file);
+    }
+    for (unsigned i = 0; i < COPIES; i++) {
+        if (!copies[i].busy || copies[i].file.uid != uid)
+            continue;
+        pool_drop(copies[i].pulled.draft);
+        ranges_free(&copies[i].pulled.ranges);
+        copies[i].pulled.draft = NULL;
+        copies[i].busy = false;
+        close_listing(&copies[i].file);
+        fds[count++] = copies[i].file.fd;
+    }
+    hand_close_all(fds, count);
+}
+
+unsigned store_waiting(const struct store *store, uint32_t uid)
+{
+    unsigned count = 0;
+
+    for (uint64_t i = store->taken; i < store->queued; i++) {
+        const struct store_file *file = &store->queue[i % STORE_QUEUE];
+        count += file->fd >= 0 && file->uid == uid;
+    }
+    return count;
 }

@@ -267,6 +267,15 @@ static void test_wrong(void **state)
         {"PORTUS_SUMMARY", "yes", "PORTUS_SUMMARY=yes is not one of 0, 1: 0 is used"},
         {"PORTUS_SAMPLE", "2K", "PORTUS_SAMPLE=2K is not 0 or more: 20 is used"},
         {"PORTUS_SAMPLE", "all", NULL},
+        {"PORTUS_STORE", "pool",
+         "PORTUS_STORE=pool is not one of /PATH, unix:/PATH: none is used"},
+        {"PORTUS_STORE", "unix:", NULL},
+        {"PORTUS_STORE", "unix:store.sock", NULL},
+        {"PORTUS_STORE", "UNIX:/s", NULL},
+        {"PORTUS_STORE",
+         "unix:/1234567890/234567890/234567890/234567890/234567890/234567890/234567890/234567890/"
+         "234567890/234567890/2345678",
+         NULL},
     };
     char line[200];
 

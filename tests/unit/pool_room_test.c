@@ -164,14 +164,14 @@ static void check_index(const struct pool *pool)
         assert_int_equal(version.number, newest);
     }
     for (size_t i = 0; i < all.count; i++) {
-        assert_int_equal(pool_numbered(pool, all.seen[i].number, &version), 0);
+        assert_int_equal(pool_get(pool, all.seen[i].number, &version), 0);
         assert_int_equal(version.number, all.seen[i].number);
         assert_string_equal(version.attributes.path, all.seen[i].path);
         some.count = 0;
         assert_int_equal(pool_each_after(pool, all.seen[i].number, note, &some), 0);
         assert_int_equal(some.count, all.count - i - 1);
     }
-    assert_int_equal(pool_numbered(pool, pool->newest + 1, &version), -ENOENT);
+    assert_int_equal(pool_get(pool, pool->newest + 1, &version), -ENOENT);
 }
 
 /* ---- lives ---- */
@@ -206,7 +206,7 @@ static bool some_version(const struct pool *pool, uint64_t *seed, struct pool_ve
     struct all all = look(pool);
 
     return all.count > 0 &&
-           pool_numbered(pool, all.seen[below(seed, all.count)].number, version) == 0;
+           pool_get(pool, all.seen[below(seed, all.count)].number, version) == 0;
 }
 
 static void step(struct pool *pool, uint64_t *seed)

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * listing.c -- files and what is known of them, from an agent to a store that may not look
+ *
+ * A handle holds the inode and its generation, so a new file in an old one's inode is
+ * another object. Two hosts' file systems are told apart by the UUID; where the kernel
+ * does not tell it (before 6.9), by what statfs says, which ext4, xfs and btrfs make
+ * from the UUID.
+ */
+#include "common/listing.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define DEPTH 8
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+/* ---- what a file is ---- */
+
+/* linux/fs.h since 6.9 */
+struct uuid_answer {
+    uint8_t length;
+    uint8_t uuid[16];
+};
+#define GET_UUID _IOR(0x15, 0, struct uuid_answer)
+
+static bool ask(int fd, uint8_t uuid[16])
+{
+    struct uuid_answer answer = {0};
+
+    if (ioctl(fd, GET_UUID, &answer) < 0 || answer.length != 16)
+        return false;
+    memcpy(uuid, answer.uuid, 16);
+    return true;
+}
+
+int listing_path(int fd, char *path, size_t size)
+{
+    char link[32];
+    ssize_t length;
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    length = readlink(link, path, size - 1);
+    if (length < 0)
+        return -errno;
+    path[length] = '\0';
+    return path[0] == '/' ? 0 : -ENOENT;
+}
+
+/* The directory of what is behind fd, opened. */
+static int parent(int fd, char path[PATH_MAX + 1])
+{
+    char *slash;
+    int error = listing_path(fd, path, PATH_MAX + 1), directory;
+
+    if (error != 0)
+        return error;
+    slash = strrchr(path, '/');
+    slash[slash == path] = '\0';
+    directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return directory < 0 ? -errno : directory;
+}
+
+/* A description that is a name only (O_PATH) cannot be asked: then its directory is. */
+static bool ask_directory(int fd, uint8_t uuid[16])
+{
+    char path[PATH_MAX + 1];
+    int directory = errno == EBADF ? parent(fd, path) : -1;
+    bool told = directory >= 0 && ask(directory, uuid);
+
+    if (directory >= 0)
+        close(directory);
+    return told;
+}
+
+int listing_handle(int fd, struct listing_entry *entry)
+{
+    union {
+        struct file_handle handle;
+        char room[sizeof(struct file_handle) + LISTING_HANDLE];
+    } name = {.handle.handle_bytes = LISTING_HANDLE};
+    struct statfs status;
+    int mount;
+
+    memset(entry, 0, sizeof(*entry));
+    if (!ask(fd, entry->file_system) && !ask_directory(fd, entry->file_system)) {
+        if (fstatfs(fd, &status) < 0)
+            return -errno;
+        memcpy(entry->file_system, &status.f_fsid, sizeof(status.f_fsid));
+        memcpy(entry->file_system + 8, &status.f_type, 8);
+    }
+    if (name_to_handle_at(fd, "", &name.handle, &mount, AT_EMPTY_PATH) < 0)
+        return -errno;
+    entry->handle_type = (uint32_t)name.handle.handle_type;
+    entry->handle_bytes = name.handle.handle_bytes;
+    memcpy(entry->handle, name.handle.f_handle, name.handle.handle_bytes);
+    return 0;
+}
+
+/* ---- making ---- */
+
+struct maker {
+    struct listing list;
+    size_t room;
+    unsigned files, entries;
+};
+
+static int add(struct maker *maker, struct listing_entry *entry, const struct stat *status,
+               const char *path)
+{
+    size_t path_bytes = strlen(path) + 1;
+    size_t bytes = sizeof(*entry) + ((path_bytes + 7) & ~(size_t)7);
+
+    if (path_bytes > PATH_MAX || maker->list.length + bytes > LISTING_MOST)
+        return -E2BIG;
+    if (maker->list.length + bytes > maker->room) {
+        size_t room = 2 * maker->room + 65536;
+        char *more = realloc(maker->list.bytes, room);
+        if (more == NULL)
+            return -ENOMEM;
+        maker->list.bytes = more;
+        maker->room = room;
+    }
+    entry->size = (uint64_t)status->st_size;
+    entry->mtime = (int64_t)status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec;
+    entry->path_bytes = (uint32_t)path_bytes;
+    memset(maker->list.bytes + maker->list.length, 0, bytes);
+    memcpy(maker->list.bytes + maker->list.length, entry, sizeof(*entry));
+    memcpy(maker->list.bytes + maker->list.length + sizeof(*entry), path, path_bytes);
+    maker->list.length += bytes;
+    return 0;
+}
+
+/* A memfd of what was listed; or error, passed on. */
+static int finish(struct maker *maker, int error)
+{
+    int fd = -1;
+
+    if (error == 0) {
+        fd = memfd_create("portus-listing", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        if (fd < 0)
+            error = -errno;
+    }
+    for (size_t at = 0; error == 0 && at < maker->list.length;) {
+        ssize_t written = write(fd, maker->list.bytes + at, maker->list.length - at);
+        if (written < 0)
+            error = -errno;
+        else
+            at += (size_t)written;
+    }
+    if (error == 0 && fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+        error = -errno;
+    listing_free(&maker->list);
+    if (error != 0 && fd >= 0)
+        close(fd);
+    return error != 0 ? error : fd;
+}
+
+static int list_directory(struct maker *maker, DIR *directory, const char *path)
+{
+    char child[PATH_MAX + NAME_MAX + 2];
+    struct dirent *entry;
+    int error = 0;
+
+    while (error == 0 && (entry = readdir(directory)) != NULL) {
+        struct listing_entry listed = {0};
+        struct stat status;
+
+        if (fstatat(dirfd(directory), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
+            !S_ISREG(status.st_mode))
+            continue;
+        if (++maker->files > LISTING_FILES)
+            return -E2BIG;
+        snprintf(child, sizeof(child), "%s/%s", strcmp(path, "/") == 0 ? "" : path, entry->d_name);
+        error = add(maker, &listed, &status, child);
+    }
+    return error;
+}
+
+int listing_beside(int fd)
+{
+    char path[PATH_MAX + 1];
+    struct maker maker = {0};
+    int directory = parent(fd, path), error;
+    DIR *stream;
+
+    if (directory < 0)
+        return directory;
+    stream = fdopendir(directory);
+    if (stream == NULL) {
+        close(directory);
+        return -ENOMEM;
+    }
+    error = list_directory(&maker, stream, path);
+    closedir(stream);
+    return finish(&maker, error);
+}
+
+static int list_below(struct maker *maker, int fd, unsigned depth)
+{
+    char path[PATH_MAX + 1];
+    struct listing_entry entry;
+    struct stat status;
+    DIR *directory;
+    int error = 0, again;
+
+    if (fstat(fd, &status) < 0)
+        return -errno;
+    /* One of several names has not moved from the others. */
+    if (S_ISREG(status.st_mode) && status.st_nlink == 1 &&
+        listing_path(fd, path, sizeof(path)) == 0 && listing_handle(fd, &entry) == 0)
+        return add(maker, &entry, &status, path);
+    if (!S_ISDIR(status.st_mode) || depth == DEPTH)
+        return 0;
+    again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    directory = again >= 0 ? fdopendir(again) : NULL;
+    if (directory == NULL) {
+        if (again >= 0)
+            close(again);
+        return 0;
+    }
+    for (struct dirent *name; error == 0 && (name = readdir(directory)) != NULL;) {
+        int child;
+
+        if (strcmp(name->d_name, ".") == 0 || strcmp(name->d_name, "..") == 0)
+            continue;
+        if (++maker->files > LISTING_FILES) {
+            error = -E2BIG;
+            break;
+        }
+        child = openat(again, name->d_name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (child < 0)
+            continue;
+        error = list_below(maker, child, depth + 1);
+        close(child);
+    }
+    closedir(directory);
+    return error;
+}
+
+int listing_below(int fd)
+{
+    struct maker maker = {0};
+    int error = list_below(&maker, fd, 0);
+
+    return finish(&maker, error);
+}
+
+/* ---- reading ---- */
+
+bool listing_sealed(int fd)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+
+    return seals >= 0 && (seals & SEALS) == SEALS;
+}
+
+int listing_load(struct listing *listing, int fd)
+{
+    struct stat status;
+    char *bytes;
+
+    if (!listing_sealed(fd) || fstat(fd, &status) < 0 || status.st_size > LISTING_MOST)
+        return -EPROTO;
+    bytes = malloc((size_t)status.st_size + 8);
+    if (bytes == NULL)
+        return -ENOMEM;
+    for (off_t at = 0; at < status.st_size;) {
+        ssize_t length = pread(fd, bytes + at, (size_t)(status.st_size - at), at);
+        if (length <= 0) {
+            free(bytes);
+            return length < 0 ? -errno : -EPROTO;
+        }
+        at += length;
+    }
+    *listing = (struct listing){bytes, (size_t)status.st_size};
+    return 0;
+}
+
+void listing_free(struct listing *listing)
+{
+    free(listing->bytes);
+    *listing = (struct listing){0};
+}
+
+const struct listing_entry *listing_next(const struct listing *listing, size_t *at,
+                                         const char **path)
+{
+    const struct listing_entry *entry = (const void *)(listing->bytes + *at);
+    size_t left = listing->length - *at, bytes;
+
+    if (left < sizeof(*entry) || entry->path_bytes < 2 || entry->path_bytes > PATH_MAX ||
+        entry->handle_bytes > LISTING_HANDLE)
+        return NULL;
+    bytes = sizeof(*entry) + ((entry->path_bytes + 7) & ~(size_t)7);
+    *path = (const char *)(entry + 1);
+    if (left < bytes || (*path)[0] != '/' ||
+        memchr(*path, 0, entry->path_bytes) != *path + entry->path_bytes - 1)
+        return NULL;
+    *at += bytes;
+    return entry;
+}

@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Strangers talk to a portusd that serves all users: garbage, other versions, descriptors of every wrong kind,
+# files that change, that end, that never answer, requests for what is not theirs, crowds, silence.
+# Right: each loses its connection at most; no descriptor is kept, no byte of another user shown, and who
+# behaves is served meanwhile. And the other way: an agent and portusctl that talk to a portusd which is none.
+# run: script root timeout=240
+import fcntl
+import os
+import random
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+from lib import agents, program, stores, trial
+from lib.stores import ALIVE, BYTES, CANCEL, DONE, FILE, HELLO, PIN, READ, RENAMED, ROOM, VIEW, WELCOME, Talk, message
+
+GOOD, BAD = 60101, 60102
+store = stores.Store(config="default sessions 16 bytes 32M\n")
+pid = store.process.pid
+
+
+def descriptors():
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def serves():
+    """Somebody else is served, and soon."""
+    begin = time.monotonic()
+    seen = store.versions(GOOD)
+    trial.expect({v["path"] for v in seen} == {kept}, f"what the other user sees: {seen}")
+    trial.expect(time.monotonic() - begin < 8, f"the other user waits for {time.monotonic() - begin:.1f} s")
+    trial.expect(store.process.poll() is None, f"portusd has ended: {store.said()}")
+
+
+def leased(path, data):
+    """A file with a read lease, as an agent passes it."""
+    with open(path, "wb") as f:
+        f.write(data)
+    fd = os.open(path, os.O_RDONLY)
+    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    return fd
+
+
+def garbage():
+    signal.signal(signal.SIGIO, signal.SIG_IGN)
+    os.chdir(bad)
+    os.mkfifo("fifo")
+    os.mkdir("directory")
+    memory = os.memfd_create("m")
+    os.truncate(memory, 1 << 20)
+    fds = [os.open("/dev/null", os.O_RDWR), os.open("/dev/zero", os.O_RDONLY), os.open("/etc/passwd", os.O_RDONLY),
+           os.open("directory", os.O_RDONLY), os.open("fifo", os.O_RDWR), os.open("/etc/passwd", os.O_PATH), memory,
+           os.open("w", os.O_CREAT | os.O_WRONLY), leased("l", bytes(5000)), socket.socket().fileno(),
+           socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).fileno(), os.open("/proc/self/status", os.O_RDONLY)]
+    hello = message(HELLO, 3)
+    packets = [[b""], [b"x"], [bytes(40)], [b"\xff" * 4096], [message(HELLO, 1)], [message(HELLO, 3, magic=7)],
+               [message(HELLO, 3, version=99)], [message(HELLO, 3, length=31)], [message(HELLO, 3)[:17]], [message(FILE)],
+               [message(VIEW)], [hello, hello], [hello, message(99)], [hello, message(WELCOME)], [hello, message(DONE)],
+               [hello, message(BYTES, flags=1 << 31)], [hello, message(READ, flags=100)],
+               [hello, message(VIEW), message(READ, size=1 << 63, flags=1 << 20)],
+               [hello, message(VIEW), message(READ, flags=0)], [hello, message(VIEW), message(READ, flags=(1 << 20) + 1)],
+               [hello, message(FILE, 1, 5)], [hello, message(RENAMED)], [hello, message(CANCEL, 77)],
+               [hello, message(PIN, size=1 << 62, flags=0xffffffff)], [hello, message(ROOM, size=(1 << 64) - 1)]]
+    for each in packets:
+        for some in ([], *([fd] for fd in fds), fds[:3], fds[:9]):
+            talk = Talk(store, hello=False)
+            try:
+                for packet in each:
+                    talk.send(packet, *some)
+                talk.socket.settimeout(0.001)
+                talk.receive()
+            except OSError:
+                pass
+            talk.close()
+    # Each wrong kind, by one who is let in: an answer that it is not kept, or the end.
+    for fd in fds:
+        talk = Talk(store)
+        answer = talk.ask(FILE, fd, value=3)
+        trial.expect(answer is None or (answer[0] == DONE and (answer[4] < 0) == (fd != fds[8])), f"{fd}: {answer}")
+        talk.close()
+
+
+def listings():
+    """What is said to be a list of files: not sealed, cut, overlong, of strange paths and handles."""
+    signal.signal(signal.SIGIO, signal.SIG_IGN)
+    os.chdir(bad)
+
+    def entry(path, handle=8, path_bytes=None, name=None):
+        raw = path.encode() + b"\0"
+        return struct.pack("<Qq16sII128sII", 5000, 1, b"", 1, handle, b"", path_bytes or len(raw), 0) + raw + bytes(-len(raw) % 8)
+
+    def memory(data, seal=True):
+        fd = os.memfd_create("m", os.MFD_ALLOW_SEALING)
+        os.write(fd, data)
+        if seal:
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+        return fd
+
+    rng = random.Random(3)
+    one = entry(bad + "/l")
+    lists = [b"", b"x" * 1000, one, one[:-1], one * 500, entry("relative"), entry("/x", handle=129), entry("/x", path_bytes=0xffffffff),
+             entry("/x", path_bytes=1), entry("/" + "y" * 5000), entry("/x" * 30000), bytes(17 << 20), os.urandom(100000),
+             *(bytes(b if rng.random() > 0.02 else rng.randrange(256) for b in one * 3) for _ in range(100))]
+    fd = leased("whole", bytes(5000))
+    for op in (FILE, RENAMED):
+        for data in lists:
+            for seal in (True, False):
+                talk = Talk(store)
+                memfd = memory(data, seal)
+                try:
+                    talk.send(message(op, 1, flags=1), *([fd, memfd] if op == FILE else [memfd]))
+                    answer = talk.ask(ALIVE, value=2)
+                except OSError:
+                    answer = None
+                trial.expect(seal or answer is None, f"{op}: one that can be changed is believed")
+                os.close(memfd)
+                talk.close()
+
+
+def changing():
+    """Files that do not stay: cut, removed, written; many at once, and nobody reads the answers."""
+    signal.signal(signal.SIGIO, signal.SIG_IGN)
+    os.chdir(bad)
+    talk = Talk(store)
+    for i in range(100):
+        fd = leased(f"c{i}", bytes(1 << 20))
+        talk.send(message(FILE, i), fd)
+        os.close(fd)  # the last description: the lease goes on with portusd's copy
+        if i % 3 == 0:
+            os.unlink(f"c{i}")
+        elif i % 3 == 1:
+            talk.send(message(CANCEL, i))
+        else:
+            try:
+                os.open(f"c{i}", os.O_WRONLY | os.O_TRUNC | os.O_NONBLOCK)
+            except OSError:
+                pass
+    talk.close()
+    os.chdir("/")
+    deaf = [Talk(store) for _ in range(8)]
+    for t in deaf:
+        t.ask(VIEW)
+        try:
+            for i in range(200):
+                t.socket.setblocking(False)
+                t.send(message(READ, i, flags=1 << 20))
+        except OSError:
+            pass
+
+
+def thief():
+    """Reads all that it is given, and requests what nobody has offered."""
+    talk = Talk(store)
+    head, seen, offset = talk.ask(VIEW)[2], b"", 2 << 20
+    while offset < head + (8 << 20):
+        answer = talk.ask(READ, value=1, size=offset, flags=1024)
+        trial.expect(answer and answer[0] == BYTES and answer[4] in (0, -22, -116), f"{answer[:5]}")
+        if answer[4] == -22:
+            break
+        seen += answer[5]
+        offset += 1024
+    trial.expect(b"GOOD" not in seen and b"good" not in seen and good.encode() not in seen, "bytes of another user")
+    trial.expect(bad.encode() in seen, "not even its own")
+    rng = random.Random(5)
+    for _ in range(300):
+        talk = Talk(store) if rng.random() < 0.1 else talk
+        try:
+            answer = talk.ask(rng.choice([READ, PIN, VIEW, ALIVE, ROOM]), size=rng.getrandbits(rng.choice([3, 20, 64])),
+                              flags=rng.getrandbits(rng.choice([1, 12, 20])))
+            trial.expect(b"GOOD" not in (answer or [b""])[-1], "bytes of another user")
+        except OSError:
+            talk = Talk(store)
+
+
+def crowd():
+    held = []
+    for _ in range(300):
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        s.setblocking(False)
+        try:
+            s.connect(store.where)
+            s.send(message(HELLO, 3))
+        except OSError:
+            pass
+        held.append(s)
+    time.sleep(4)
+
+
+def large():
+    """One that is as large as the quota, again and again."""
+    signal.signal(signal.SIGIO, signal.SIG_IGN)
+    os.chdir(bad)
+    talk = Talk(store)
+    for i in range(20):
+        talk.send(message(FILE, i), leased(f"big{i}", bytes(30 << 20)))
+    time.sleep(6)
+
+
+def beside(work):
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setresgid(BAD, BAD, BAD)
+            os.setresuid(BAD, BAD, BAD)
+            work()
+        finally:
+            os._exit(0)
+    time.sleep(1)
+    return child
+
+
+def hanging():
+    """A file system of the user's own that has stopped: nothing that is asked of its files returns."""
+    if not shutil.which("bindfs") or not os.path.exists("/dev/fuse"):
+        print("no bindfs: files that hang are not tried")
+        return
+    below, mount = os.path.join(bad, "below"), os.path.join(trial.fresh(), "mount")
+    os.mkdir(below)
+    os.mkdir(mount)
+    os.chown(below, BAD, BAD)
+    os.chmod(os.path.dirname(mount), 0o755)
+    server = subprocess.Popen(["bindfs", "-f", "-o", "allow_other,attr_timeout=0,entry_timeout=0", below, mount],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        if not agents.until(lambda: os.path.ismount(mount), 10):
+            print("bindfs does not mount: files that hang are not tried")
+            return
+        reads, writes = os.pipe()
+
+        def pass_it():
+            signal.signal(signal.SIGIO, signal.SIG_IGN)
+            files = [leased(os.path.join(mount, f"h{i}"), bytes(3 << 20)) for i in range(3)]
+            talks = [Talk(store) for _ in files]
+            os.write(writes, b"x")
+            time.sleep(1)
+            talks[0].send(message(FILE, 1), *files[:1])
+            talks[1].send(message(99), *files[1:])
+            talks[2].send(b"garbage", files[2])
+            time.sleep(3)
+
+        child = beside(pass_it)
+        os.read(reads, 1)
+        server.send_signal(signal.SIGSTOP)
+        time.sleep(1.5)
+        serves()
+        os.waitpid(child, 0)
+        store.says("does not answer", 10)
+        serves()
+        stores.as_user(BAD, lambda: (Talk(store).welcome or [-110] * 5)[4] == -110 or trial.fail("not refused"))
+        trial.expect("nothing is taken from that user" in store.said(), "nobody says it")
+        serves()
+    finally:
+        server.send_signal(signal.SIGCONT)
+        subprocess.run(["umount", "-l", mount], check=False)
+        server.kill()
+        server.wait()
+
+
+class Fake:
+    """A portusd that is none: what it does is said by answer(socket, packet)."""
+
+    def __init__(self, answer):
+        self.where = os.path.join(trial.fresh(), "s")
+        os.chmod(os.path.dirname(self.where), 0o755)
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener.bind(self.where)
+        os.chmod(self.where, 0o777)
+        self.listener.listen(16)
+        self.answer, self.name = answer, "unix:" + self.where
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            s, _ = self.listener.accept()
+            threading.Thread(target=self.talk, args=(s,), daemon=True).start()
+
+    def talk(self, s):
+        try:
+            while packet := s.recv(4096):
+                self.answer(s, packet)
+        except OSError:
+            pass
+
+
+good, bad = stores.home(GOOD), stores.home(BAD)
+kept = os.path.join(good, "good.pt")
+try:
+    stores.save(store, GOOD, good, {"good.pt": b"GOOD" * (1 << 18)})
+    store.kept(GOOD, kept, 1)
+    agents.kill(f"{trial.JOB}-{GOOD}")
+    trial.expect(agents.until(lambda: not agents.pids(f"{trial.JOB}-{GOOD}"), 10), "its agent lives on")
+    time.sleep(0.3)
+    before = descriptors()
+    stores.as_user(BAD, garbage)
+    trial.expect(agents.until(lambda: descriptors() <= before + 1, 5), f"descriptors {descriptors()}, before {before}")
+    serves()
+    stores.as_user(BAD, listings)
+    trial.expect(agents.until(lambda: descriptors() <= before + 1, 5), f"descriptors {descriptors()}, before {before}")
+    serves()
+    stores.as_user(BAD, changing)
+    trial.expect(agents.until(lambda: descriptors() <= before + 1, 10), f"descriptors {descriptors()}, before {before}")
+    serves()
+    stores.as_user(BAD, thief)
+    serves()
+    for work in (crowd, large):
+        child = beside(work)
+        serves()
+        stores.save(store, GOOD, good, {"good.pt": b"GOOD" * (1 << 18)})
+        store.kept(GOOD, kept, 2)
+        store.ctl(GOOD, "rm", kept, "--version", str(store.versions(GOOD)[0]["commit"]))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    trial.expect(sum(v["stored"] for v in store.versions(BAD)) <= 32 << 20, "more than its quota")
+    hanging()
+    trial.expect("0 damaged" in store.ctl(0, "verify"), "damaged")
+    trial.expect(len(store.said()) < 20000, "the log is full of strangers")
+    trial.expect(store.end() == 0, f"its end: {store.said()}")
+
+    # And the other way.
+    def silent(s, packet):
+        pass
+
+    def flood(s, packet):
+        for _ in range(1000):
+            s.send(message(DONE, 1))
+
+    def wrong(s, packet):
+        s.send(os.urandom(32))
+
+    def descriptor(s, packet):
+        fd = os.open("/dev/zero", os.O_RDONLY)
+        for _ in range(5):
+            socket.send_fds(s, [message(WELCOME)], [fd] * 3)
+
+    def large_view(s, packet):
+        op = packet[6]
+        s.send(message(WELCOME) if op == HELLO else message(DONE, size=1 << 62) if op == VIEW else message(BYTES))
+
+    def zeros(s, packet):
+        op, value = packet[6], int.from_bytes(packet[12:16], "little")
+        if op == READ:
+            s.send(message(BYTES, value, flags=65536) + bytes(65536))
+        else:
+            s.send(message(WELCOME) if op == HELLO else message(DONE, value, size=3 << 20))
+
+    for kind in (flood, wrong, descriptor, large_view, zeros, silent):
+        fake = Fake(kind)
+        done = subprocess.run([stores.CTL, "ls", "--store", fake.name], capture_output=True, text=True, timeout=50, check=False)
+        trial.expect(done.returncode == 1 and done.stderr.startswith("portusctl: "), f"{kind.__name__}: {done}")
+        store.name = fake.name
+        begin = time.monotonic()
+        stores.save(store, GOOD, good, {f"{kind.__name__}.pt": b"GOOD" * (1 << 18)})
+        trial.expect(time.monotonic() - begin < 10, f"{kind.__name__}: a save waits")
+        if kind is not silent:
+            agents.kill(f"{trial.JOB}-{GOOD}")
+    trial.expect(agents.until(lambda: not agents.pids(f"{trial.JOB}-{GOOD}"), 60), "an agent waits for a store that is none")
+finally:
+    for uid in (GOOD, BAD):
+        agents.kill(f"{trial.JOB}-{uid}")
+    if store.process.poll() is None:
+        store.process.kill()

@@ -114,7 +114,7 @@ $(B)/tests/shim/%: tests/shim/%.cc
 
 $(B)/tests/kill/kept: tests/kill/kept.c $(POOL) $(COMMON)
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -lpmem2
+	$(CC) $(BASE) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -lpmem2
 
 $(B)/tests/kill/%: tests/kill/%.c
 	@mkdir -p $(@D)
@@ -130,7 +130,7 @@ $(B)/tests/faults/%: tests/faults/%.c
 
 $(B)/tests/bench/pool: tests/bench/pool.c $(POOL) $(COMMON)
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -lpmem2
+	$(CC) $(BASE) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -lpmem2
 
 $(B)/tests/bench/%: tests/bench/%.c $(COMMON)
 	@mkdir -p $(@D)

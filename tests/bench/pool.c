@@ -4,9 +4,10 @@
  *
  *     pool fill POOL N             N objects of 1 KiB, a hundred in each directory
  *     pool open POOL ROUNDS        recovers the pool
- *     pool pull POOL FILE ROUNDS   copies FILE into the pool and commits, and a memcpy thread
- *                                  fills the same bytes of the pool; then back into memory
- *     pool small POOL ROUNDS       commits of 1 MiB
+ *     pool change POOL ROUNDS      keeps files of it anew, as portusd does: looks for the file and
+ * its directory, makes room by what is superseded, commits, renames pool pull POOL FILE ROUNDS
+ * copies FILE into the pool and commits, and a memcpy thread fills the same bytes of the pool; then
+ * back into memory pool small POOL ROUNDS       commits of 1 MiB
  *
  * Prints a line of JSON: lists of seconds, of the wall clock and (_cpu) of the thread.
  */
@@ -110,10 +111,10 @@ static const char *path_of(uint64_t file, const char *suffix)
 }
 
 static uint64_t commit(struct pool *pool, uint64_t file, const char *path, const void *bytes,
-                       size_t length)
+                       size_t length, bool settled)
 {
     struct pool_attributes attributes = {
-        .path = path, .job = "0123456789abcdef", .size = length, .settled = file % 100 == 99};
+        .path = path, .job = "0123456789abcdef", .size = length, .settled = settled};
     struct pool_key key = key_of(file);
     struct pool_draft *draft;
     uint64_t number = 0;
@@ -145,7 +146,7 @@ static void fill(const char *path, uint64_t count)
 
     memset(bytes, 'x', sizeof(bytes));
     for (uint64_t i = 0; i < count; i++)
-        commit(pool, i, path_of(i, ""), bytes, sizeof(bytes));
+        commit(pool, i, path_of(i, ""), bytes, sizeof(bytes), i % 100 == 99);
     pool_close(pool);
     printf("{\"objects\": %llu", (unsigned long long)count);
 }
@@ -192,6 +193,43 @@ static void recover_again(const char *path, unsigned rounds)
     printf("{\"versions\": %zu, \"memory\": %zu", count, bytes);
     print(&list);
     print(&limit);
+}
+
+static int count_one(const struct pool_version *version, void *argument)
+{
+    ++*(size_t *)argument;
+    return 0;
+}
+
+static void change(const char *path, unsigned rounds)
+{
+    struct list list = {.name = "change"};
+    struct pool *pool = open_pool(path);
+    size_t count = pool->count, there = 0;
+    char bytes[1000] = "";
+    int64_t room;
+
+    /* Nothing is superseded yet: all are passed over, once. */
+    need(pool_make_room(pool, pool->data.free * PORTUS_POOL_UNIT + 1, 1) < 0, "room");
+    for (unsigned i = 0; i < rounds; i++) {
+        uint64_t file = (i * 7919ull) % count, number;
+        struct pool_key key = key_of(file);
+        struct pool_version version;
+        struct clock since = now();
+
+        need(pool_newest(pool, &key, &version), "newest");
+        need(pool_each_in(pool, path_of(file, ""), POOL_NEWEST, count_one, &there), "directory");
+        commit(pool, file, path_of(file, ".tmp"), bytes, sizeof(bytes), true);
+        room = pool_make_room(pool, pool->data.free * PORTUS_POOL_UNIT + 1, 1);
+        need(room < 0 ? (int)room : 0, "room");
+        need(pool_rename(pool, &key, path_of(file, ""), POOL_SETTLED_AS_IT_WAS, &number), "rename");
+        note(&list, since);
+    }
+    need(there < 99 * rounds, "files of a directory were not found");
+    need(pool->count - pool->dead > count + 1, "nothing has made room");
+    pool_close(pool);
+    printf("{\"versions\": %zu", count);
+    print(&list);
 }
 
 static void pull(const char *path, const char *file, unsigned rounds)
@@ -278,7 +316,7 @@ static void small(const char *path, unsigned rounds)
         struct pool_version version = {0};
         struct clock since = now();
 
-        version.number = commit(pool, 1, "/small.pt", bytes, PIECE);
+        version.number = commit(pool, 1, "/small.pt", bytes, PIECE, false);
         if (i > 0)
             note(&take, since);
         version.place = pool_find(pool, version.number)->slot;
@@ -302,12 +340,14 @@ int main(int argc, char **argv)
         fill(argv[2], strtoull(argv[3], NULL, 10));
     else if (argc == 4 && strcmp(argv[1], "open") == 0)
         recover_again(argv[2], rounds_of(argv[3]));
+    else if (argc == 4 && strcmp(argv[1], "change") == 0)
+        change(argv[2], rounds_of(argv[3]));
     else if (argc == 5 && strcmp(argv[1], "pull") == 0)
         pull(argv[2], argv[3], rounds_of(argv[4]));
     else if (argc == 4 && strcmp(argv[1], "small") == 0)
         small(argv[2], rounds_of(argv[3]));
     else {
-        fprintf(stderr, "usage: pool fill|open|pull|small POOL ...\n");
+        fprintf(stderr, "usage: pool fill|open|change|pull|small POOL ...\n");
         return 2;
     }
     printf("}\n");

@@ -93,6 +93,7 @@ def recover(options, progress):
     with pool(count * 2.5 / 1e6 + 0.1, "--objects", str(count + 1000)) as path:
         ask("fill", path, count)
         found = ask("open", path, 3 + 2 * options.rounds)
+        found["change_cpu"] = ask("change", path, 60)["change_cpu"]
     found["memory_per_version"] = found["memory"] / found["versions"]
     return found
 
@@ -144,6 +145,8 @@ def rows(results):
         of = results["store-recover"]
         count = int(of["versions"]["median"])
         one(f"opening a pool of {count} versions: s; CRC of all its bytes s", of["open_cpu"], of["read_cpu"])
+        kept = {key: value * 1e3 for key, value in of["change_cpu"].items() if key in ("median", "low", "high")}
+        one("keeping a file anew among them (look, room, commit, rename): ms", kept)
         found.append(["memory of the catalogue, bytes a version", f"{of['memory_per_version']['median']:.0f}", "", ""])
     if "store-stall" in results:
         of = results["store-stall"]

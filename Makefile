@@ -8,6 +8,7 @@
 #   make fuzz       random programs plainly and with the shim, without an end (F='--seconds 60')
 #   make fuzz-pool  hostile pool images, without an end (F=-max_total_time=60); needs clang
 #   make check-kills   kills at every system call, 10,000 of them (K='--kills 500')
+#   make check-vm     50 power cuts on each kind of emulated persistent memory, in QEMU (an hour or two without KVM)
 #   make bench      the measured table     (ratios of one run)
 #   make install    DESTDIR= PREFIX=/usr/local
 #   make dist       a source archive
@@ -49,6 +50,7 @@ BENCH    := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench
 FUZZ     := $(B)/tests/fuzz/calls
 FAULTS   := $(B)/tests/faults/inject $(B)/tests/faults/saves
 KILL     := $(B)/tests/kill/step $(B)/tests/kill/saves $(B)/tests/kill/record $(B)/tests/kill/kept
+VM       := $(B)/tests/vm/save
 MAN      := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 PROGRAMS := $(B)/portus-agent $(B)/portusd $(B)/portusctl
@@ -56,7 +58,7 @@ ifeq ($(SANITIZE),)
 PROGRAMS += $(B)/libportus_shim.so
 endif
 
-.PHONY: all man tests check check-sanitize check-unit check-errors check-kills check-world \
+.PHONY: all man tests check check-sanitize check-unit check-errors check-kills check-vm check-world \
   fuzz fuzz-pool bench install dist clean format tidy
 .DELETE_ON_ERROR:
 all: $(PROGRAMS) $(B)/portus-run
@@ -120,6 +122,10 @@ $(B)/tests/kill/%: tests/kill/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -MMD -MP -o $@ $<
 
+$(B)/tests/vm/%: tests/vm/%.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -MMD -MP -o $@ $<
+
 $(B)/tests/fuzz/%: tests/fuzz/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -Wno-unused-value -pthread -MMD -MP -o $@ $<
@@ -141,7 +147,7 @@ $(B)/man/%: man/%.scd
 	scdoc <$< >$@
 
 man: $(MAN)
-tests: all $(UNIT) $(SHIMTEST) $(FUZZ) $(FAULTS) $(KILL)
+tests: all $(UNIT) $(SHIMTEST) $(FUZZ) $(FAULTS) $(KILL) $(VM)
 
 check: tests $(MAN)
 	B=$(B) python3 tests/run
@@ -164,6 +170,10 @@ check-kills: all $(KILL)
 	B=$(B) tests/kill/sweep $(K)
 	B=$(B) tests/kill/sweep --stop --kills 600 -j 8
 	B=$(B) tests/kill/sweep --store --kills 2000
+
+# Guests in QEMU: see tests/lib/guest.py.
+check-vm: all $(KILL) $(VM)
+	CYCLES=$${CYCLES:-50} B=$(B) python3 tests/run -v --timeout 14400 vm/
 
 check-errors: all $(FAULTS)
 	B=$(B) python3 tests/faults/faults $(F)

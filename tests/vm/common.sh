@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What the guest's scripts share: the arguments of the boot, and the pool on its NVDIMM. Sourced.
+#   portus.build=DIR portus.kind=fsdax|devdax, and what the script wants
+
+value() { sed -n "s/.*portus\.$1=\([^ ]*\).*/\1/p" /proc/cmdline; }
+
+BUILD=$(value build) KIND=$(value kind)
+CTL=$BUILD/portusctl
+mkdir -p /mnt/disk /mnt/pmem
+case $KIND in
+fsdax) POOL=/mnt/pmem/pool ;;
+devdax) POOL=/dev/dax0.0 ;;
+esac
+
+# A namespace on the NVDIMM, which is there from then on.
+make_namespace() {
+    ndctl create-namespace -f -e namespace0.0 -m "$KIND" -M mem >/dev/null
+    [ "$KIND" != fsdax ] || mkfs.ext4 -q -b 4096 -F /dev/pmem0
+}
+
+mount_pmem() { [ "$KIND" != fsdax ] || mount -o dax /dev/pmem0 /mnt/pmem; }
+
+domain() { cat /sys/bus/nd/devices/region0/persistence_domain; }

@@ -8,7 +8,7 @@
 #   make fuzz       random programs plainly and with the shim, without an end (F='--seconds 60')
 #   make fuzz-pool  hostile pool images, without an end (F=-max_total_time=60); needs clang
 #   make check-kills   kills at every system call, 10,000 of them (K='--kills 500')
-#   make check-vm     50 power cuts on each kind of emulated persistent memory, in QEMU (an hour or two without KVM)
+#   make check-vm     50 power cuts on each kind of emulated persistent memory, in QEMU (hours without KVM; CYCLES=3)
 #   make bench      the measured table     (ratios of one run)
 #   make install    DESTDIR= PREFIX=/usr/local
 #   make dist       a source archive

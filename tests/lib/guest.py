@@ -108,7 +108,7 @@ def prepare():
     """(kernel, initramfs, accelerator), made once below the build directory. Missing if it cannot be."""
     for command in ("qemu-system-x86_64", "busybox", "depmod", "ndctl", "mkfs.ext4", "dpkg"):
         if not shutil.which(command, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
-            raise Missing(f"no {command} (sh scripts/install-deps test)")
+            raise Missing(f"no {command} (sh scripts/install-deps guest)")
     where = os.path.join(program.BUILD, "tests/vm/kernel")
     if not os.path.exists(f"{where}/vmlinuz"):
         shutil.rmtree(where, ignore_errors=True)

@@ -17,7 +17,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -65,13 +64,11 @@ static bool offer(struct agent *agent, unsigned session)
     struct agent_pull *pull = &agent->state->pull[session];
     uint64_t tail = agent->state->session[session].tail;
     uint32_t ring = ++agent->state->ring_ids & 0xffff;
-    char path[32];
     int fd;
 
     if (ring == 0)
         ring = ++agent->state->ring_ids & 0xffff;
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", agent->state->session[session].ring);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    fd = agent_reopen(agent->state->session[session].ring, O_RDONLY);
     if (fd < 0)
         return false;
     /* Claimed before it is said: an offer that failed, or a worker that dies, costs a moment. */
@@ -89,7 +86,6 @@ static bool offer(struct agent *agent, unsigned session)
 static uint32_t draft(struct agent *agent, unsigned number, uint32_t ring, uint64_t from)
 {
     uint32_t id = ++agent->state->keep_ids;
-    char path[32];
     bool said;
     int name;
 
@@ -97,8 +93,7 @@ static uint32_t draft(struct agent *agent, unsigned number, uint32_t ring, uint6
         id = agent->state->keep_ids = 1;
     if (!agent->state->leased[number])
         return 0;
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", agent->state->file[number]);
-    name = open(path, O_PATH | O_CLOEXEC);
+    name = agent_reopen(agent->state->file[number], O_PATH);
     if (name < 0)
         return 0;
     said = say(agent, PORTUS_OP_STORE_DRAFT, id, from, ring << 16 | number, &name);

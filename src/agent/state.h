@@ -122,6 +122,9 @@ void agent_error(struct agent *agent, const char *format, ...)
  */
 void agent_quit(struct agent *agent, const char *what) __attribute__((noreturn));
 
+/* Another description of what is open at fd, or (O_PATH) its name; -1 and errno. */
+int agent_reopen(int fd, int flags);
+
 /* Wakes clients that wait for a tail or a file's state. */
 void agent_progress(struct agent *agent);
 

@@ -159,7 +159,6 @@ void agent_store_take(struct agent *agent, unsigned number, int fd, const struct
 {
     struct portus_file *file = &agent->control->file[number];
     struct agent_keep *keep;
-    char path[32];
     int name;
 
     if (!agent_store_configured(agent) || portus_now() < agent->store_refused_until ||
@@ -170,8 +169,7 @@ void agent_store_take(struct agent *agent, unsigned number, int fd, const struct
     if (keep == NULL)
         log_warn("the store is %d files behind: %.*s is not kept there", AGENT_KEEPS,
                  PORTUS_FILE_PATH - 1, file->path);
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    name = keep != NULL ? open(path, O_PATH | O_CLOEXEC) : -1;
+    name = keep != NULL ? agent_reopen(fd, O_PATH) : -1;
     if (name < 0) {
         if (known->drafted)
             agent_pull_drop(agent, known->id);
@@ -456,11 +454,9 @@ static bool is_live(const struct agent *agent, const struct agent_keep *keep)
  */
 static int lease(const struct agent *agent, struct agent_keep *keep)
 {
-    char path[32];
     int fd, name = keep->fd, error;
 
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", keep->fd);
-    fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    fd = agent_reopen(keep->fd, O_RDONLY | O_NONBLOCK);
     if (fd < 0)
         return -errno;
     keep->fd = fd;

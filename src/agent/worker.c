@@ -9,6 +9,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -43,6 +44,14 @@ void agent_quit(struct agent *agent, const char *what)
     agent_error(agent, "%s: the agent ends, its clients write the rest themselves", what);
     agent_store_end(agent); /* a lease without us would hold its opener */
     _exit(1);               /* and so the keeper */
+}
+
+int agent_reopen(int fd, int flags)
+{
+    char path[32];
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return open(path, flags | O_CLOEXEC);
 }
 
 void agent_progress(struct agent *agent)

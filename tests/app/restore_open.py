@@ -132,19 +132,6 @@ def left_alone(path, word, **more):
     trial.expect(out.out.split()[0] == str(os.path.getsize(path)).encode(), "another size was read", out)
 
 
-def portusd():
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as f:
-                words = f.read().split(b"\0")
-        except OSError:
-            continue
-        if words[0].endswith(b"portusd") and POOL.encode() in words:
-            found.append(int(pid))
-    return found
-
-
 with open(CALLS + ".c", "w", encoding="ascii") as f:
     f.write(C)
 subprocess.run(["cc", "-w", "-o", CALLS, CALLS + ".c"], check=True)
@@ -282,7 +269,7 @@ try:
     left_alone(path, "says why", PORTUS_STORE=POOL + ".not")
     left_alone(path, "needs PORTUS_STORE", PORTUS_STORE="")
     agents.kill(trial.JOB)
-    for pid in portusd():
+    for pid in agents.stores(POOL):
         os.kill(pid, signal.SIGKILL)
     with open(POOL, "r+b") as f:
         data = f.read()
@@ -297,8 +284,8 @@ try:
         f.write(bytes(8 << 20))
     left_alone(path, "says why")
 finally:
-    for pid in portusd():
+    for pid in agents.stores(POOL):
         os.kill(pid, signal.SIGTERM)
-trial.expect(agents.until(lambda: not portusd(), 10), "portusd does not end")
+trial.expect(agents.until(lambda: not agents.stores(POOL), 10), "portusd does not end")
 left = [name for name in os.listdir(D) if ".portus-" in name]
 trial.expect(not left, f"of it is left: {left}")

@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 
-from lib import agents, program, trial
+from lib import agents, cache, program, trial
 
 D = trial.fresh()
 POOL = os.path.join(trial.fresh(), "pool")
@@ -118,13 +118,6 @@ def run(code, *arguments, **more):
     return out
 
 
-def cold(path):
-    fd = os.open(path, os.O_RDONLY)
-    os.fsync(fd)
-    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-    os.close(fd)
-
-
 def is_cold(path):
     """How much of it is not in the page cache, 0 to 1."""
     fd, answer = os.open(path, os.O_RDONLY), (ctypes.c_uint64 * 5)()
@@ -148,24 +141,9 @@ def newest():
 
 
 def prepare():
-    with open(POOL, "rb") as f:  # hot
-        while f.read(1 << 22):
-            pass
-    cold(BIG)
+    cache.hot(POOL)
+    cache.cold(BIG)
     trial.expect(is_cold(BIG) > 0.9, "the test cannot make a file cold here")
-
-
-def portusd():
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as f:
-                words = f.read().split(b"\0")
-        except OSError:
-            continue
-        if words[0].endswith(b"portusd") and POOL.encode() in words:
-            found.append(int(pid))
-    return found
 
 
 SERVED = b"is read from"
@@ -197,7 +175,7 @@ try:
         save(10 + seed)
         out = run(STEPS, str(seed), "changed", change)
         trial.expect(out.out == b"ok\n" and SERVED in out.err, f"{change}: {out.out}", out)
-        cold(BIG)
+        cache.cold(BIG)
         trial.expect(SERVED not in run(STEPS, "1", "").err, "a changed file is read from the pool")
 
     # The version goes, and its room is used anew, while it is read; portusd is killed.
@@ -216,7 +194,7 @@ for i in range(60): step(fd)
     out = run(STEPS + rest, "3", "")
     trial.expect(out.out == b"ok\n" and SERVED in out.err, "after the version was removed", out)
     save(21)
-    for pid in portusd():
+    for pid in agents.stores(POOL):
         os.kill(pid, signal.SIGKILL)
     out = run(LOAD)
     trial.expect(SERVED in out.err and out.out == run(LOAD, mode=None).out, "without portusd", out)
@@ -224,7 +202,7 @@ for i in range(60): step(fd)
     # The pool is not in memory; then damaged.
     prepare()
     agents.kill(trial.JOB)
-    cold(POOL)
+    cache.cold(POOL)
     out = run(LOAD)
     trial.expect(out.out == run(LOAD, mode=None).out, "from a cold pool", out)
     with open(BIG, "rb") as f:
@@ -243,6 +221,6 @@ for i in range(60): step(fd)
     trial.expect(b"is damaged" in out.err, "nothing of the damage", out)
     trial.expect(out.out == run(LOAD, mode=None).out, "damaged bytes", out)
 finally:
-    for pid in portusd():
+    for pid in agents.stores(POOL):
         os.kill(pid, signal.SIGTERM)
-trial.expect(agents.until(lambda: not portusd(), 10), "portusd does not end")
+trial.expect(agents.until(lambda: not agents.stores(POOL), 10), "portusd does not end")

@@ -4,17 +4,15 @@
 # Right: the program saves as ever and is not held up; each version that says to be a file as it stands (size
 # and mtime) has its bytes; the store works again afterwards.
 # run: script timeout=240
-import json
 import os
 import random
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import time
 
-from lib import agents, program, trial
+from lib import agents, program, trial, versions
 
 CTL = os.path.join(program.BUILD, "portusctl")
 SAVE = """
@@ -49,34 +47,6 @@ def ctl(*arguments, status=0):
     done = subprocess.run([CTL, *arguments], capture_output=True, text=True, check=False, timeout=60)
     trial.expect(done.returncode == status, f"portusctl {' '.join(arguments)}: {done.stdout}{done.stderr}")
     return done.stdout
-
-
-def newest(pool):
-    return json.loads(ctl("ls", "--json", "--store", pool))["versions"]
-
-
-def compare(pool, directory, what):
-    """How many of the newest versions are their files."""
-    before, now = None, newest(pool)
-    while before != now:
-        time.sleep(0.5)
-        before, now = now, newest(pool)
-    same = 0
-    for version in now:
-        path, out = version["path"], os.path.join(trial.TOP, "out")
-        try:
-            status = os.stat(path)
-        except OSError:
-            continue
-        if (status.st_size, status.st_mtime_ns) != (version["size"], version["mtime_ns"]):
-            continue
-        shutil.rmtree(out, ignore_errors=True)
-        ctl("restore", "--store", pool, "--version", str(version["commit"]), "--to", out, path)
-        with open(path, "rb") as a, open(out + path, "rb") as b:
-            trial.expect(a.read() == b.read(), f"{what}: {path}: commit {version['commit']} has other bytes")
-        same += 1
-    ctl("verify", "--store", pool)
-    return same
 
 
 def job():
@@ -133,7 +103,8 @@ def case(what, disturb, seconds=5.0, pause=0.2, **more):
         out = program.run([sys.executable, "-c", SAVE, str(seed), "0.5"], directory, env, 60)
         trial.expect(out.status == 0, f"{what}, afterwards: {out.how()}", out)
         time.sleep(0.5)
-    same = compare(pool, directory, f"{what} (seed {seed})")
+    same = versions.same(pool, f"{what} (seed {seed})", 0.5)
+    ctl("verify", "--store", pool)
     with open(log, encoding="utf-8", errors="replace") as f:
         text = f.read()
     said = [(int(a), int(b)) for a, b in re.findall(r"commit \d+: (\d+) bytes, (\d+) of them from the file", text)]

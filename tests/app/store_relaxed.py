@@ -8,9 +8,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
-from lib import agents, program, trial
+from lib import agents, program, trial, versions
 
 CTL = os.path.join(program.BUILD, "portusctl")
 SLOW = """
@@ -67,7 +66,9 @@ def one(how):
                               PORTUS_AGENT=AGENT, PORTUS_MATCH="*", PORTUS_EXCLUDE="*expected", PORTUS_LOG=f"debug:{directory}/log")
     process = program.start([sys.executable, "-c", SAVE, how], directory, env)
     line = process.stdout.readline()
-    time.sleep(1)  # by then the store knows the new name
+    if how == "whole":
+        known = agents.until(lambda: any(v["path"] == f"{directory}/final" for v in versions.newest(pool)), 10, 0.05)
+        trial.expect(known, "the store does not hear of the new name")
     for pid in [process.pid, *agents.pids(job), *agents.stores(pool)]:
         os.kill(pid, signal.SIGKILL)
     out = program.finish(process, 30)

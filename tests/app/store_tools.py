@@ -54,23 +54,10 @@ def save(*words):
     trial.expect(agents.until(kept, 20, 0.1), f"{paths} are not in the pool")
 
 
-def portusd():
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as f:
-                words = f.read().split(b"\0")
-        except OSError:
-            continue
-        if words[0].endswith(b"portusd") and POOL.encode() in words:
-            found.append(int(pid))
-    return found
-
-
 def ended():
-    for pid in portusd():
+    for pid in agents.stores(POOL):
         os.kill(pid, signal.SIGTERM)
-    trial.expect(agents.until(lambda: not portusd(), 10), "portusd does not end")
+    trial.expect(agents.until(lambda: not agents.stores(POOL), 10), "portusd does not end")
 
 
 def flip(what):
@@ -87,7 +74,7 @@ def start(*options):
     path = os.path.join(program.BUILD, "portusd")
     env = program.environment(trial.JOB, PORTUS_LOG="info")
     p = subprocess.Popen([path, *options, POOL], env=env, stderr=subprocess.PIPE, text=True)
-    trial.expect(agents.until(portusd, 5), "no portusd")
+    trial.expect(agents.until(lambda: agents.stores(POOL), 5), "no portusd")
     return p
 
 
@@ -121,7 +108,7 @@ try:
     trial.expect("2 versions are good" in ctl("verify", A), "verify PATH")
 
     # Scrub while portusd serves: bytes of a file that is still there come back from it.
-    trial.expect(portusd(), "no portusd runs")
+    trial.expect(agents.stores(POOL), "no portusd runs")
     trial.expect("0 copies written anew, 0 versions repaired, 0 damaged" in ctl("scrub"), "finds what is right")
     with open(B, "rb") as f:
         data = f.read()

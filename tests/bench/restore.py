@@ -12,26 +12,13 @@ import tempfile
 import time
 
 import programs
-from lib import agents, program
+from lib import agents, cache, program
 
 LOAD = "import sys, time, torch; torch.zeros(1); b = time.perf_counter(); torch.load(sys.argv[1]); " \
        "print(time.perf_counter() - b)"
 SAVE = "import sys, torch; n = int(float(sys.argv[2]) * (1 << 28)) // 210; " \
        "torch.save([torch.randn(n) for _ in range(210)], sys.argv[1])"
 WORD = "is read from"
-
-
-def cold(path):
-    fd = os.open(path, os.O_RDONLY)
-    os.fsync(fd)
-    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-    os.close(fd)
-
-
-def hot(path):
-    with open(path, "rb") as f:
-        while f.read(1 << 22):
-            pass
 
 
 def end(pool, job):
@@ -65,14 +52,14 @@ def restore(options, progress):
                     raise programs.Skip("the store has not kept it")
                 time.sleep(0.2)
             time.sleep(1)
-            hot(pool)
+            cache.hot(pool)
             for number in range(options.rounds * 3):
                 progress(f"restore: round {number + 1} of {options.rounds * 3}")
                 for kind, samples in found.items():
                     if kind == "cache":
-                        hot(path)
+                        cache.hot(path)
                     else:
-                        cold(path)
+                        cache.cold(path)
                     out = subprocess.run([python, "-c", LOAD, path], capture_output=True, text=True, check=True,
                                          env=with_pool if kind == "pool" else programs.environment(job))
                     if kind == "pool" and WORD not in out.stderr:

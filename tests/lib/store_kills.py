@@ -74,7 +74,7 @@ class Way(kills.Way):
             said = self.wrong(victims, run, directory, pool, job)
         finally:
             agents.kill(job)
-            for pid in portusd(pool):
+            for pid in agents.stores(pool):
                 os.kill(pid, signal.SIGKILL)
         if not said:
             os.unlink(pool)
@@ -148,9 +148,9 @@ class Way(kills.Way):
             return f"it counts less than {free} bytes free: {done.stdout}{done.stderr}"
         if Kept(pool).versions != before:
             return f"it counted less than {free} bytes free, and removed versions"
-        for pid in portusd(pool):
+        for pid in agents.stores(pool):
             os.kill(pid, signal.SIGTERM)
-        if not agents.until(lambda: not portusd(pool), 5):
+        if not agents.until(lambda: not agents.stores(pool), 5):
             return "portusd does not end"
         return "" if Kept(pool).versions == before else "another pool after its end"
 
@@ -180,20 +180,6 @@ class Kept:
             except OSError:
                 pass
         return found
-
-
-def portusd(pool):
-    """Process ids of those that serve it."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as f:
-                words = f.read().split(b"\0")
-        except OSError:
-            continue
-        if words[0].endswith(b"portusd") and pool.encode() in words:
-            found.append(int(pid))
-    return found
 
 
 def sweep(top, job, modes=None):

@@ -4,16 +4,14 @@
 # Right: the program's output and files as without the shim; each version that says to be a file as it
 # stands (size and mtime) has its bytes; and much of it was pulled.
 # run: script timeout=300
-import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import time
 
-from lib import agents, kinds, program, trial
+from lib import agents, kinds, program, trial, versions
 
 CTL = os.path.join(program.BUILD, "portusctl")
 POOL = os.path.join(trial.TOP, "pool")
@@ -26,49 +24,12 @@ def portusctl(*arguments):
     return subprocess.run([CTL, *arguments], capture_output=True, text=True, check=False)
 
 
-def newest():
-    done = portusctl("ls", "--json", "--store", POOL)
-    trial.expect(done.returncode == 0, f"portusctl ls: {done.stdout}{done.stderr}")
-    return json.loads(done.stdout)["versions"]
-
-
-def settled():
-    """The newest versions, when no more have come for a moment."""
-    before = None
-    for _ in range(50):
-        now = newest()
-        if now == before:
-            break
-        before = now
-        time.sleep(0.2)
-    return now
-
-
-def check(name, directory):
-    out = os.path.join(trial.TOP, "out")
-    for version in settled():
-        path = version["path"]
-        try:
-            status = os.stat(path)
-        except OSError:
-            continue
-        if (status.st_size, status.st_mtime_ns) != (version["size"], version["mtime_ns"]):
-            continue
-        shutil.rmtree(out, ignore_errors=True)
-        done = portusctl("restore", "--store", POOL, "--version", str(version["commit"]), "--to", out, path)
-        trial.expect(done.returncode == 0, f"{name}: restore: {done.stdout}{done.stderr}")
-        with open(path, "rb") as a, open(out + path, "rb") as b:
-            trial.expect(a.read() == b.read(), f"{name}: {path}: commit {version['commit']} has other bytes")
-        total["versions"] += 1
-
-
 def one(test):
-    shutil.rmtree(POOL, ignore_errors=True)
     if os.path.exists(POOL):
         os.unlink(POOL)
     trial.expect(portusctl("pool", "create", POOL, "1G").returncode == 0, "no pool")
     trial.compared(test.argv, test.name, timeout=test.timeout, PORTUS_STORE=POOL, PORTUS_LOG=f"debug:{LOG}")
-    check(test.name, trial.TOP)
+    total["versions"] += versions.same(POOL, test.name, 0.2)
 
 
 # While the store reads a file it cannot be unmounted.

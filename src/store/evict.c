@@ -104,7 +104,8 @@ static int remove_found(struct store *store, struct search *search)
     int error = pool_remove(store->pool, &search->found);
 
     while (error == 0 && !own && !search->gone &&
-           pool_each_in(store->pool, search->found_path, POOL_ALL, find_beside, search) == 1)
+           pool_each_in(store->pool, search->share, search->found_path, POOL_ALL, find_beside,
+                        search) == 1)
         error = pool_remove(store->pool, &search->found);
     return error;
 }
@@ -152,7 +153,7 @@ int store_room(struct store *store, const struct pool_share *share, const char *
     room = pool_make_room_of(store->pool, share, bytes, store->keep);
     if (room < 0)
         return (int)room;
-    pool_each_in(store->pool, path, POOL_WITH_SETTLED, note_settled, &search);
+    pool_each_in(store->pool, share, path, POOL_WITH_SETTLED, note_settled, &search);
     /* A store of several users has no right to look where their files are. */
     search.gone = !store->shared;
     search.looks = LOOKS;

@@ -368,6 +368,11 @@ int pool_each(const struct pool *pool, int (*each)(const struct pool_version *, 
     return pool_each_after(pool, 0, each, argument);
 }
 
+static bool belongs(const struct entry *entry, const struct pool_share *share)
+{
+    return share->everyone || entry->owner == share->owner;
+}
+
 /* Whether an entry is in the directory of path: hashes of folders are short. */
 static bool is_in(const struct pool *pool, struct entry *entry, const char *path,
                   struct pool_version *version, struct body *body)
@@ -381,8 +386,9 @@ static bool is_in(const struct pool *pool, struct entry *entry, const char *path
     return strncmp(path, other, length + 1) == 0 && strchr(other + length + 1, '/') == NULL;
 }
 
-int pool_each_in(const struct pool *pool, const char *path, enum pool_which which,
-                 int (*each)(const struct pool_version *, void *), void *argument)
+int pool_each_in(const struct pool *pool, const struct pool_share *share, const char *path,
+                 enum pool_which which, int (*each)(const struct pool_version *, void *),
+                 void *argument)
 {
     enum index_kind kind = which == POOL_WITH_SETTLED ? INDEX_SETTLED : INDEX_FOLDER;
     struct body body = {0};
@@ -393,7 +399,7 @@ int pool_each_in(const struct pool *pool, const char *path, enum pool_which whic
          top != NULL && result == 0; top = index_older(pool, kind, top))
         for (struct entry *entry = top; entry != NULL && result == 0;
              entry = which == POOL_ALL ? index_older(pool, INDEX_PATH, entry) : NULL)
-            if (is_in(pool, entry, path, &version, &body))
+            if (belongs(entry, share) && is_in(pool, entry, path, &version, &body))
                 result = each(&version, argument);
     body_free(&body);
     return result;
@@ -432,7 +438,7 @@ int pool_each_of(const struct pool *pool, const struct pool_share *share,
     for (size_t i = 0; i < pool->count && result == 0; i++) {
         int error;
 
-        if (pool->entries[i].dead || (!share->everyone && pool->entries[i].owner != share->owner))
+        if (pool->entries[i].dead || !belongs(&pool->entries[i], share))
             continue;
         error = describe(pool, &pool->entries[i], &body, &version);
         if (error == 0)

@@ -120,12 +120,13 @@ int pool_each(const struct pool *pool, int (*each)(const struct pool_version *, 
 int pool_each_after(const struct pool *pool, uint64_t number,
                     int (*each)(const struct pool_version *, void *), void *argument);
 
-/* The same for those directly in the directory of path, of any job and file system, in any
- * order: of each path (of a job and file system) the newest; or all; or the settled ones, newest
- * first. Takes as long as there are such, however many the pool holds. */
+/* The same for those of a share directly in the directory of path, of any job and file system, in
+ * any order: of each path (of a job and file system) the newest; or all; or the settled ones,
+ * newest first. Takes as long as there are such, however many the pool holds. */
 enum pool_which { POOL_NEWEST, POOL_ALL, POOL_WITH_SETTLED };
-int pool_each_in(const struct pool *pool, const char *path, enum pool_which which,
-                 int (*each)(const struct pool_version *, void *), void *argument);
+int pool_each_in(const struct pool *pool, const struct pool_share *share, const char *path,
+                 enum pool_which which, int (*each)(const struct pool_version *, void *),
+                 void *argument);
 
 /* The version of a number, and the newest one of an object. -ENOENT: there is none. */
 int pool_get(const struct pool *pool, uint64_t number, struct pool_version *version);

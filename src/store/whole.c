@@ -38,9 +38,7 @@ struct newest {
 
 struct list {
     const char *path; /* that is just being committed */
-    uint32_t owner;   /* whose versions count, if not everyone's */
-    bool everyone;
-    void *tree; /* of struct newest: several jobs may have versions of a path */
+    void *tree;       /* of struct newest: several jobs may have versions of a path */
 };
 
 static int by_path(const void *one, const void *other)
@@ -55,8 +53,6 @@ static int note(const struct pool_version *version, void *argument)
     struct newest *entry, **found;
 
     if (strcmp(version->attributes.path, list->path) == 0)
-        return 0;
-    if (!list->everyone && version->key.owner != list->owner)
         return 0;
     entry = calloc(1, sizeof(*entry) + bytes);
     if (entry == NULL)
@@ -130,7 +126,7 @@ static bool is_as_kept(const struct disk *disk, const struct newest *entry)
 bool store_whole(const struct store *store, const struct pool_share *share, const char *path,
                  int listed)
 {
-    struct list list = {.path = path, .owner = share->owner, .everyone = share->everyone};
+    struct list list = {.path = path};
     struct listing listing = {0};
     struct disk disk = {0};
     bool whole;
@@ -140,7 +136,7 @@ bool store_whole(const struct store *store, const struct pool_share *share, cons
             return false;
         read_listing(&disk, &listing);
     }
-    whole = pool_each_in(store->pool, path, POOL_NEWEST, note, &list) == 0 && !disk.failed;
+    whole = pool_each_in(store->pool, share, path, POOL_NEWEST, note, &list) == 0 && !disk.failed;
     while (list.tree != NULL) {
         struct newest *entry = *(struct newest **)list.tree;
 

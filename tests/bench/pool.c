@@ -218,7 +218,7 @@ static void change(const char *path, unsigned rounds)
         struct clock since = now();
 
         need(pool_newest(pool, &key, &version), "newest");
-        need(pool_each_in(pool, path_of(file, ""), POOL_NEWEST, count_one, &there), "directory");
+        need(pool_each_in(pool, &(struct pool_share){.everyone = true}, path_of(file, ""), POOL_NEWEST, count_one, &there), "directory");
         commit(pool, file, path_of(file, ".tmp"), bytes, sizeof(bytes), true);
         room = pool_make_room(pool, pool->data.free * PORTUS_POOL_UNIT + 1, 1);
         need(room < 0 ? (int)room : 0, "room");

@@ -125,7 +125,7 @@ static void check_in(const struct pool *pool, const struct all *all, const char 
     size_t count = 0;
 
     snprintf(wanted.path, sizeof(wanted.path), "%s", path);
-    assert_int_equal(pool_each_in(pool, path, which, note, &found), 0);
+    assert_int_equal(pool_each_in(pool, &(struct pool_share){.everyone = true}, path, which, note, &found), 0);
     for (size_t i = 1; i < found.count && which == POOL_WITH_SETTLED; i++)
         assert_true(found.seen[i].number < found.seen[i - 1].number);
     qsort(found.seen, found.count, sizeof(*found.seen), by_number);

@@ -92,7 +92,8 @@ int store_tend(struct store *store)
     while (bytes > 0 && more == 1 && portus_now() - now < TURN_NS) {
         uint64_t piece = bytes < PIECE ? bytes : PIECE;
 
-        more = scrub_step(tend.scrub, piece, original_read);
+        /* A store of several users goes by no path of theirs. */
+        more = scrub_step(tend.scrub, piece, store->shared ? NULL : original_read);
         bytes -= piece;
     }
     if (more != 1) {

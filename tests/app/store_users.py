@@ -186,6 +186,21 @@ try:
                             timeout=10, check=False, **stores.user(stores.OWNER))
     trial.expect(second.returncode == 1 and "another process" in second.stderr, f"two on one pool: {second}")
 
+    # It scrubs, too, but goes by no path of theirs, even where it could.
+    public = trial.fresh()
+    os.chown(public, A, A)
+    stores.save(store, A, public, {"p.pt": bytes_of(53)})
+    store.kept(A, os.path.join(public, "p.pt"), 1)
+    trial.expect(store.end() == 0, "its end")
+    with open(store.pool, "r+b") as f:
+        data = f.read()
+        f.seek(data.index(bytes_of(53)[:4096]))
+        f.write(b"damage")
+    del data
+    store.environment["PORTUS_SCRUB"] = "1G"
+    store.start()
+    store.says("0 versions repaired, 1 are damaged", 20)
+
     # Stopped: saves go on, and somebody says it.
     store.process.send_signal(signal.SIGSTOP)
     begin = time.monotonic()

@@ -50,10 +50,7 @@ static bool is_of(const struct pool_version *version, const char *path)
 {
     struct pool_key key;
     int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    bool is = fd >= 0 && store_key(fd, &key) == 0 && key.handle_type == version->key.handle_type &&
-              key.handle_bytes == version->key.handle_bytes &&
-              memcmp(key.handle, version->key.handle, key.handle_bytes) == 0 &&
-              memcmp(key.file_system, version->key.file_system, sizeof(key.file_system)) == 0;
+    bool is = fd >= 0 && store_key(fd, &key) == 0 && store_same_file(&key, &version->key);
 
     if (fd >= 0)
         close(fd);

@@ -44,7 +44,7 @@ int pool_change(struct pool *pool, const struct pool_share *who, unsigned op, ui
     if (!pool_changes(op))
         return -EOPNOTSUPP;
     error = pool_get(pool, number, &version);
-    if (error != 0 || (!who->everyone && version.key.owner != who->owner))
+    if (error != 0 || !pool_counts(who, version.key.owner))
         return error == -ENOMEM ? error : -ENOENT;
     *answer = number;
     if (op == PORTUS_OP_STORE_REMOVE)

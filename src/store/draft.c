@@ -41,7 +41,7 @@ struct pool_draft {
 void draft_use(const struct pool *pool, const struct pool_share *share, struct pool_usage *usage)
 {
     for (const struct pool_draft *draft = pool->drafts; draft != NULL; draft = draft->next) {
-        if (!share->everyone && draft->key.owner != share->owner)
+        if (!pool_counts(share, draft->key.owner))
             continue;
         usage->objects++;
         for (size_t i = 0; i < draft->count; i++)

@@ -24,6 +24,13 @@ int64_t store_nanoseconds(const struct timespec *time)
     return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
 }
 
+bool store_same_file(const struct pool_key *one, const struct pool_key *other)
+{
+    return one->handle_type == other->handle_type && one->handle_bytes == other->handle_bytes &&
+           memcmp(one->file_system, other->file_system, sizeof(one->file_system)) == 0 &&
+           memcmp(one->handle, other->handle, one->handle_bytes) == 0;
+}
+
 struct pool_key store_key_of(const struct listing_entry *entry, uint32_t owner)
 {
     struct pool_key key = {

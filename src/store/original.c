@@ -9,7 +9,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -56,10 +55,7 @@ int original_read(const struct pool_version *version, const struct scrub_stamp *
     error = fstat(fd, &status) < 0 ? -errno : as_it_was(&status, stamp) ? 0 : -ESTALE;
     if (error == 0)
         error = store_key(fd, &key);
-    if (error == 0 && (key.handle_type != version->key.handle_type ||
-                       key.handle_bytes != version->key.handle_bytes ||
-                       memcmp(key.file_system, version->key.file_system, 16) != 0 ||
-                       memcmp(key.handle, version->key.handle, key.handle_bytes) != 0))
+    if (error == 0 && !store_same_file(&key, &version->key))
         error = -ESTALE;
     if (error == 0)
         error = read_all(fd, offset, to, length);

@@ -368,11 +368,6 @@ int pool_each(const struct pool *pool, int (*each)(const struct pool_version *, 
     return pool_each_after(pool, 0, each, argument);
 }
 
-static bool belongs(const struct entry *entry, const struct pool_share *share)
-{
-    return share->everyone || entry->owner == share->owner;
-}
-
 /* Whether an entry is in the directory of path: hashes of folders are short. */
 static bool is_in(const struct pool *pool, struct entry *entry, const char *path,
                   struct pool_version *version, struct body *body)
@@ -399,7 +394,7 @@ int pool_each_in(const struct pool *pool, const struct pool_share *share, const 
          top != NULL && result == 0; top = index_older(pool, kind, top))
         for (struct entry *entry = top; entry != NULL && result == 0;
              entry = which == POOL_ALL ? index_older(pool, INDEX_PATH, entry) : NULL)
-            if (belongs(entry, share) && is_in(pool, entry, path, &version, &body))
+            if (pool_counts(share, entry->owner) && is_in(pool, entry, path, &version, &body))
                 result = each(&version, argument);
     body_free(&body);
     return result;
@@ -438,7 +433,7 @@ int pool_each_of(const struct pool *pool, const struct pool_share *share,
     for (size_t i = 0; i < pool->count && result == 0; i++) {
         int error;
 
-        if (pool->entries[i].dead || !belongs(&pool->entries[i], share))
+        if (pool->entries[i].dead || !pool_counts(share, pool->entries[i].owner))
             continue;
         error = describe(pool, &pool->entries[i], &body, &version);
         if (error == 0)

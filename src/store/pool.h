@@ -111,6 +111,12 @@ struct pool_share {
     uint64_t bytes, objects; /* at most; objects as in pool_create */
 };
 
+/* Whether versions of that owner are the share's. */
+static inline bool pool_counts(const struct pool_share *share, uint32_t owner)
+{
+    return share->everyone || owner == share->owner;
+}
+
 /* Calls each(version, argument) for all, in the order of their commits; stops at the first
  * non-zero return and returns it. */
 int pool_each(const struct pool *pool, int (*each)(const struct pool_version *, void *),

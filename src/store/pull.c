@@ -7,9 +7,8 @@
  * overwritten until it is told that it was copied, or it gives the draft up: what was
  * read of a record that changed meanwhile is never committed.
  *
- * A ring of this user's is mapped; that of another is read, for a mapping of its holes
- * would take memory. Nothing in it is trusted: what makes no sense ends its drafts, and
- * their files are copied whole.
+ * A ring of this user's is mapped; where it cannot be it is read. Nothing in it is trusted: what
+ * makes no sense ends its drafts, and their files are copied whole.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,14 +57,20 @@ static unsigned ring_count, draft_count;
 
 /* ---- drafts ---- */
 
+void pulled_free(struct pulled *pulled)
+{
+    pool_drop(pulled->draft);
+    pulled->draft = NULL;
+    ranges_free(&pulled->ranges);
+}
+
 static void drop(struct draft **at)
 {
     struct draft *draft = *at;
 
     *at = draft->next;
     draft_count--;
-    pool_drop(draft->pulled.draft);
-    ranges_free(&draft->pulled.ranges);
+    pulled_free(&draft->pulled);
     close(draft->name);
     free(draft);
 }
@@ -105,7 +109,7 @@ bool pull_take(uint32_t peer, uint32_t serial, uint32_t id, struct pulled *pulle
 static int seal(struct store *store, struct draft *draft, uint64_t size, int64_t time,
                 uint64_t *number)
 {
-    struct pool_attributes attributes = {.job = store_job(store->peer[draft->peer].job)};
+    struct pool_attributes attributes;
     struct pool_draft *whole = draft->pulled.draft;
     struct range gap;
     struct stat status;
@@ -119,13 +123,9 @@ static int seal(struct store *store, struct draft *draft, uint64_t size, int64_t
                                  : store_path(store, draft->name, draft->path, sizeof(draft->path));
     if (error != 0)
         return error;
-    attributes.path = draft->path;
+    attributes = store_attributes(&status, draft->path, store->peer[draft->peer].job);
     attributes.size = size;
     attributes.mtime = time;
-    attributes.ctime = store_nanoseconds(&status.st_ctim);
-    attributes.mode = status.st_mode;
-    attributes.uid = status.st_uid;
-    attributes.gid = status.st_gid;
     draft->pulled.draft = NULL; /* gone, whatever happens */
     return pool_commit(whole, &attributes, number);
 }
@@ -237,14 +237,6 @@ static void spoil(const struct ring *ring)
             at = &(*at)->next;
 }
 
-static bool same_user(int socket)
-{
-    struct ucred who;
-    socklen_t size = sizeof(who);
-
-    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && who.uid == geteuid();
-}
-
 int pull_ring(struct store *store, uint32_t peer, const struct portus_message *message, int fd)
 {
     struct ring *ring, **at = find_ring(peer, store->serial[peer], message->value);
@@ -269,7 +261,7 @@ int pull_ring(struct store *store, uint32_t peer, const struct portus_message *m
     ring->id = message->value;
     ring->fd = fd;
     ring->position = ring->upto = message->size;
-    if (same_user(store->peer[peer].socket)) {
+    if (store->peer[peer].uid == store->self) {
         base = mmap(NULL, MAPPED, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
         ring->base = base == MAP_FAILED ? NULL : base;
     }

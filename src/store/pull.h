@@ -16,6 +16,8 @@ struct pulled {
     struct ranges ranges;     /* of the file, that the draft holds */
 };
 
+void pulled_free(struct pulled *pulled);
+
 /* A peer's messages of these kinds. 0 or a negative errno: it broke the protocol. pull_ring
  * takes fd (-1: the ring is of no use any more); pull_draft does not (-1: nothing is wanted of
  * that file). */

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "common/listing.h"
@@ -76,6 +77,8 @@ void store_tell(struct store *store, uint32_t peer, uint32_t serial, enum portus
                 uint32_t value, int error, uint64_t size);
 /* What its job is called in the pool; valid until the next call. */
 const char *store_job(uint64_t job);
+/* take.c: what a version of a file says of it; path must live as long, job until the next call. */
+struct pool_attributes store_attributes(const struct stat *status, const char *path, uint64_t job);
 
 /* share.c: what a user's files may take; and which versions there are for what it asks. */
 struct pool_share store_share(const struct store *store, uint32_t uid);
@@ -98,6 +101,7 @@ unsigned store_waiting(const struct store *store, uint32_t uid);
 
 /* key.c: what the file behind fd is, and where. 0 or a negative errno. */
 int store_key(int fd, struct pool_key *key);
+bool store_same_file(const struct pool_key *one, const struct pool_key *other); /* of any owner */
 struct pool_key store_key_of(const struct listing_entry *entry, uint32_t owner);
 int64_t store_nanoseconds(const struct timespec *time); /* since 1970 */
 int store_path(const struct store *store, int fd, char *path, size_t size);

@@ -56,9 +56,7 @@ static void end(struct store *store, struct copying *now, int error, uint64_t nu
 {
     uint32_t uid = now->file.uid;
 
-    pool_drop(now->pulled.draft);
-    ranges_free(&now->pulled.ranges);
-    now->pulled.draft = NULL;
+    pulled_free(&now->pulled);
     now->busy = false;
     close_listing(&now->file);
     store_answer(store, now->file.peer, now->file.serial, now->file.id, error, number);
@@ -102,9 +100,7 @@ static int begin(struct store *store, struct copying *now)
         return renew(store, now, &key);
     if (now->pulled.draft != NULL && memcmp(&key, &now->pulled.key, sizeof(key)) == 0)
         return 0;
-    pool_drop(now->pulled.draft);
-    ranges_free(&now->pulled.ranges);
-    now->pulled.draft = NULL;
+    pulled_free(&now->pulled);
     error = store_room(store, &share, now->path, store_job(now->file.job),
                        (uint64_t)now->status.st_size);
     return error != 0 ? error : pool_begin(store->pool, &key, &now->pulled.draft);
@@ -141,10 +137,24 @@ static int copy(struct store *store, struct copying *now)
     return error;
 }
 
+struct pool_attributes store_attributes(const struct stat *status, const char *path, uint64_t job)
+{
+    return (struct pool_attributes){
+        .path = path,
+        .job = store_job(job),
+        .size = (uint64_t)status->st_size,
+        .mtime = store_nanoseconds(&status->st_mtim),
+        .ctime = store_nanoseconds(&status->st_ctim),
+        .mode = status->st_mode,
+        .uid = status->st_uid,
+        .gid = status->st_gid,
+    };
+}
+
 static int commit(struct store *store, struct copying *now, uint64_t *number)
 {
     const struct pool_share share = store_share(store, now->file.uid);
-    struct pool_attributes attributes = {.path = now->path, .job = store_job(now->file.job)};
+    struct pool_attributes attributes;
     struct timespec clock;
     struct stat status;
     struct pool_draft *draft = now->pulled.draft;
@@ -159,12 +169,7 @@ static int commit(struct store *store, struct copying *now, uint64_t *number)
     error = store_path(store, now->file.fd, now->path, sizeof(now->path));
     if (error != 0)
         return error;
-    attributes.size = (uint64_t)status.st_size;
-    attributes.mtime = store_nanoseconds(&status.st_mtim);
-    attributes.ctime = store_nanoseconds(&status.st_ctim);
-    attributes.mode = status.st_mode;
-    attributes.uid = status.st_uid;
-    attributes.gid = status.st_gid;
+    attributes = store_attributes(&status, now->path, now->file.job);
     /* Until the clock of the file system has moved on: a later change has another ctime. */
     while (attributes.size >= PORTUS_POOL_LENDS && clock_gettime(CLOCK_REALTIME, &clock) == 0 &&
            store_nanoseconds(&clock) - attributes.ctime >= 0 &&
@@ -299,9 +304,7 @@ void store_forget(struct store *store, uint32_t uid)
     for (unsigned i = 0; i < COPIES; i++) {
         if (!copies[i].busy || copies[i].file.uid != uid)
             continue;
-        pool_drop(copies[i].pulled.draft);
-        ranges_free(&copies[i].pulled.ranges);
-        copies[i].pulled.draft = NULL;
+        pulled_free(&copies[i].pulled);
         copies[i].busy = false;
         close_listing(&copies[i].file);
         fds[count++] = copies[i].file.fd;

@@ -91,7 +91,7 @@ int view_open(struct view **out, struct pool *pool, const struct pool_share *sha
     for (size_t i = 0; i < pool->count; i++) {
         const struct entry *entry = &pool->entries[i];
 
-        if (!entry->dead && (share->everyone || entry->owner == share->owner))
+        if (!entry->dead && pool_counts(share, entry->owner))
             view->item[view->count++].number = entry->number;
     }
     lay_out(view, share);

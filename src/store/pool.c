@@ -332,34 +332,39 @@ static int describe(const struct pool *pool, struct entry *entry, struct body *b
     return 0;
 }
 
-/* What a caller wants to do with versions, and memory for it. */
-struct caller {
-    int (*each)(const struct pool_version *, void *);
-    void *argument;
-    struct body body;
-};
-
-static int call(const struct pool *pool, struct entry *entry, struct caller *caller)
+/* Those of a share from a commit on. */
+static int each_from(const struct pool *pool, const struct pool_share *share, uint64_t number,
+                     int (*each)(const struct pool_version *, void *), void *argument)
 {
     struct pool_version version;
-    int error = describe(pool, entry, &caller->body, &version);
+    struct body body = {0};
+    int result = 0;
 
-    if (error == 0)
-        return caller->each(&version, caller->argument);
-    return error == -ENOMEM ? error : 0;
+    for (size_t i = pool_place(pool, number); i < pool->count && result == 0; i++) {
+        struct entry *entry = &pool->entries[i];
+        int error = entry->dead || !pool_counts(share, entry->owner)
+                        ? -ENOENT
+                        : describe(pool, entry, &body, &version);
+
+        if (error == 0)
+            result = each(&version, argument);
+        else if (error == -ENOMEM)
+            result = error;
+    }
+    body_free(&body);
+    return result;
 }
 
 int pool_each_after(const struct pool *pool, uint64_t number,
                     int (*each)(const struct pool_version *, void *), void *argument)
 {
-    struct caller caller = {.each = each, .argument = argument};
-    int result = 0;
+    return each_from(pool, &(struct pool_share){.everyone = true}, number + 1, each, argument);
+}
 
-    for (size_t i = pool_place(pool, number + 1); i < pool->count && result == 0; i++)
-        if (!pool->entries[i].dead)
-            result = call(pool, &pool->entries[i], &caller);
-    body_free(&caller.body);
-    return result;
+int pool_each_of(const struct pool *pool, const struct pool_share *share,
+                 int (*each)(const struct pool_version *, void *), void *argument)
+{
+    return each_from(pool, share, 0, each, argument);
 }
 
 int pool_each(const struct pool *pool, int (*each)(const struct pool_version *, void *),
@@ -421,26 +426,4 @@ int pool_newest(const struct pool *pool, const struct pool_key *key, struct pool
         error = describe(pool, entry, &body, version);
     body_free(&body);
     return error;
-}
-
-int pool_each_of(const struct pool *pool, const struct pool_share *share,
-                 int (*each)(const struct pool_version *, void *), void *argument)
-{
-    struct body body = {0};
-    struct pool_version version;
-    int result = 0;
-
-    for (size_t i = 0; i < pool->count && result == 0; i++) {
-        int error;
-
-        if (pool->entries[i].dead || !pool_counts(share, pool->entries[i].owner))
-            continue;
-        error = describe(pool, &pool->entries[i], &body, &version);
-        if (error == 0)
-            result = each(&version, argument);
-        else if (error == -ENOMEM)
-            result = error;
-    }
-    body_free(&body);
-    return result;
 }

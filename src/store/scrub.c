@@ -235,19 +235,11 @@ static uint64_t look_at_slots(struct scrub *scrub)
 /* The first version of that number or a higher one. */
 static struct entry *next_entry(const struct pool *pool, uint64_t number)
 {
-    size_t low = 0, high = pool->count;
+    size_t place = pool_place(pool, number);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (pool->entries[middle].number < number)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    while (low < pool->count && pool->entries[low].dead)
-        low++;
-    return low < pool->count ? &pool->entries[low] : NULL;
+    while (place < pool->count && pool->entries[place].dead)
+        place++;
+    return place < pool->count ? &pool->entries[place] : NULL;
 }
 
 static struct scrub_stamp stamp_of(struct pool *pool, const struct entry *entry,

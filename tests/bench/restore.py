@@ -23,14 +23,8 @@ WORD = "is read from"
 
 def end(pool, job):
     agents.kill(job)
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as f:
-                words = f.read().split(b"\0")
-        except OSError:
-            continue
-        if words[0].endswith(b"portusd") and pool.encode() in words:
-            os.kill(int(pid), signal.SIGTERM)
+    for pid in agents.stores(pool):
+        os.kill(pid, signal.SIGTERM)
 
 
 def restore(options, progress):

@@ -22,17 +22,6 @@ static char *base, *image;
 static struct contents whole; /* of the pool that is not damaged */
 static char said[] = "/tmp/pool_damage_XXXXXX";
 
-/* Bytes of lines that were written since the last call. */
-static bool has_said(void)
-{
-    struct stat status;
-
-    if (stat(said, &status) != 0 || status.st_size == 0)
-        return false;
-    assert_int_equal(truncate(said, 0), 0);
-    return true;
-}
-
 struct found {
     const struct pool *pool;
     size_t right, unreadable;
@@ -76,21 +65,21 @@ static void check(size_t lost_at_most)
     struct pool *pool;
     bool told;
 
-    has_said();
+    image_said(said);
     assert_int_equal(image_open_by(&pool, image, PATCH_SIZE, false, &image_backend, NULL), 0);
     found = look(pool);
     assert_true(found.right + lost_at_most >= whole.count);
     pool_close(pool);
-    has_said();
+    image_said(said);
 
     assert_int_equal(image_open_by(&pool, image, PATCH_SIZE, true, &image_backend, NULL), 0);
     pool_look(pool, &state);
-    told = has_said();
+    told = image_said(said);
     assert_true(told || (state.repaired == 0 && state.damaged == 0));
     again = look(pool);
     assert_int_equal(again.right, found.right);
     if (found.right < whole.count)
-        assert_true(told || (again.unreadable > 0 && has_said()));
+        assert_true(told || (again.unreadable > 0 && image_said(said)));
     patch_count(pool);
     pool_close(pool);
 
@@ -243,9 +232,9 @@ static void test_claims(void **state)
         else
             extent[1].offset = extent[0].offset;
         patch_mend(image, MEND_BODIES);
-        has_said();
+        image_said(said);
         pool = image_open(image, PATCH_SIZE);
-        assert_true(has_said());
+        assert_true(image_said(said));
         found = look(pool);
         assert_int_equal(found.right, whole.count - 1);
         assert_int_equal(pool->damaged_count, 1);
@@ -330,7 +319,7 @@ static void test_patches(void **state)
             data[at + 3] = 1 + below(&seed, 8);
         }
         patch_run(image, base, data, size);
-        has_said();
+        image_said(said);
     }
 }
 

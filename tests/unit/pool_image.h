@@ -20,6 +20,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/copy.h"
 #include "common/log.h"
@@ -198,6 +200,17 @@ static inline void check_free(const struct pool *pool, const struct contents *co
     assert_int_equal(state.free + contents->stored, (pool->super.pool_bytes - pool->super.data) /
                                                         PORTUS_POOL_UNIT * PORTUS_POOL_UNIT);
     assert_int_equal(state.slots_free + contents->count, state.slots);
+}
+
+/* What is logged goes to the file said: whether anything has since the last call. */
+static inline bool image_said(const char *said)
+{
+    struct stat status;
+
+    if (stat(said, &status) != 0 || status.st_size == 0)
+        return false;
+    assert_int_equal(truncate(said, 0), 0);
+    return true;
 }
 
 #endif

@@ -26,16 +26,6 @@ static enum { RIGHT, WRONG, NONE } files;
 static size_t fetched;
 static char said[] = "/tmp/pool_scrub_XXXXXX";
 
-static bool has_said(void)
-{
-    struct stat status;
-
-    if (stat(said, &status) != 0 || status.st_size == 0)
-        return false;
-    assert_int_equal(truncate(said, 0), 0);
-    return true;
-}
-
 static int fetch(const struct pool_version *version, const struct scrub_stamp *stamp,
                  uint64_t offset, void *to, size_t length)
 {
@@ -126,14 +116,14 @@ static void flip_copies(uint64_t begin, uint64_t bytes)
 
         patch_restore(image, base);
         pool = image_open(image, PATCH_SIZE);
-        has_said();
+        image_said(said);
         image[begin + bit / 8] ^= 1 << bit % 8;
         assert_int_equal(scrub_all(pool).damaged, 0);
-        if (has_said())
+        if (image_said(said))
             assert_int_equal(scrub_all(pool).copies, 0);
         else
             assert_int_equal(wrong_slots(), 0); /* it means nothing */
-        assert_false(has_said());
+        assert_false(image_said(said));
         check_whole(pool);
     }
 }
@@ -178,7 +168,7 @@ static void test_both(void **state)
         memset(image, 0x5a, 128);
         memset(image + PORTUS_POOL_SECOND, 0xa5, 128);
         assert_int_equal(scrub_all(pool).damaged, 0);
-        assert_true(has_said());
+        assert_true(image_said(said));
         check_whole(pool);
     }
 }
@@ -209,13 +199,13 @@ static void check_bytes(uint64_t number)
 
     /* There is no such file any more, or it has other bytes: marked, once; nothing is written. */
     memcpy(before, image, PATCH_SIZE);
-    has_said();
+    image_said(said);
     for (files = WRONG; files <= NONE; files++) {
         for (int again = 0; again < 2; again++) {
             report = scrub_all(pool);
             assert_int_equal(report.damaged, 1);
             assert_int_equal(report.repaired, 0);
-            assert_int_equal(has_said(), files == WRONG && again == 0);
+            assert_int_equal(image_said(said), files == WRONG && again == 0);
             assert_true(is_marked(pool, number));
         }
         pool_close(pool);
@@ -223,14 +213,14 @@ static void check_bytes(uint64_t number)
         assert_true(is_marked(pool, number));
     }
     assert_int_equal(memcmp(before + IMAGE_DATA, image + IMAGE_DATA, PATCH_SIZE - IMAGE_DATA), 0);
-    has_said();
+    image_said(said);
 
     /* The file is there. */
     files = RIGHT;
     report = scrub_all(pool);
     assert_int_equal(report.damaged, 0);
     assert_int_equal(report.repaired, 1);
-    assert_true(has_said());
+    assert_true(image_said(said));
     assert_false(is_marked(pool, number));
     assert_int_equal(memcmp(base + IMAGE_DATA, image + IMAGE_DATA, PATCH_SIZE - IMAGE_DATA), 0);
     check_whole(pool);
@@ -279,11 +269,11 @@ static void test_versions(void **state)
 
             patch_restore(image, base);
             pool = image_open(image, PATCH_SIZE);
-            has_said();
+            image_said(said);
             image[entry->body + bit / 8] ^= 1 << bit % 8;
             for (int again = 0; again < 2; again++) {
                 assert_int_equal(scrub_all(pool).damaged, 1);
-                assert_int_equal(has_said(), again == 0);
+                assert_int_equal(image_said(said), again == 0);
             }
             if (bit % 16 == 0) { /* freed by who has found it, or after another opening */
                 assert_int_equal(pool_remove_damaged(pool), 0);

@@ -38,6 +38,7 @@ COMMON   := $(call objects,src/common)
 CLIENT   := $(call objects,src/client)
 FORMAT   := $(call objects,src/format)
 AGENT    := $(call objects,src/agent)
+TRANSPORT := $(call objects,src/transport)
 STORE    := $(call objects,src/store)
 CTL      := $(call objects,src/ctl)
 POOL     := $(patsubst %,$(B)/src/store/%.o,badblocks body catalogue change draft guard index keep key map medium original pool ranges read recover remote room scrub size space view)
@@ -148,7 +149,7 @@ $(B)/man/%: man/%.scd
 	scdoc <$< >$@
 
 man: $(MAN)
-tests: all $(UNIT) $(SHIMTEST) $(FUZZ) $(FAULTS) $(KILL) $(VM)
+tests: all $(TRANSPORT) $(UNIT) $(SHIMTEST) $(FUZZ) $(FAULTS) $(KILL) $(VM)
 
 check: tests $(MAN)
 	B=$(B) python3 tests/run

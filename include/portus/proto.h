@@ -79,6 +79,10 @@ enum portus_op {
     PORTUS_OP_STORE_READ = 81,      /* bytes of that, after STORE_VIEW */
     PORTUS_OP_STORE_BYTES = 82,     /* bytes follow the message in its packet */
     PORTUS_OP_STORE_ALIVE = 83,     /* whether it hears */
+    PORTUS_OP_FAR_FETCH = 84,       /* bytes of a ring or of a file that is offered */
+    PORTUS_OP_FAR_DATA = 85,        /* they follow, as many as were asked for; or an error */
+    PORTUS_OP_FAR_CHECK = 86,       /* of a STORE_FILE: whether its lease is held */
+    PORTUS_OP_FAR_STATE = 87,       /* it is, and portus_far_file follows; or an error */
     PORTUS_OP_STORE_SCRUB = 100,    /* begin a pass; so many bytes a second, 0: at full speed */
     PORTUS_OP_STORE_SCRUBBED = 101, /* PORTUS_SCRUB_* of the pass: one number */
     PORTUS_OP_STORE_CLEAN = 102,    /* remove the versions that are damaged and left out */
@@ -131,6 +135,31 @@ struct portus_message {
 #define PORTUS_STORE_PULLED 4u /* what was pulled of it is what stands in it */
 #define PORTUS_STORE_KEPT 8u   /* so it was committed already */
 
+/*
+ * Between two machines the same messages go over a connection that both have proven
+ * (src/transport/wire.h), with bytes behind them instead of descriptors: `length` is that
+ * of both. HELLO carries portus_far_hello, STORE_DRAFT, STORE_SEAL and STORE_FILE
+ * portus_far_file, its path, and (STORE_FILE, STORE_RENAMED) a listing. What of them the
+ * store wants it asks for: FAR_FETCH (time: 0 a ring, 1 a file; value: its number; size:
+ * offset; flags: bytes), and FAR_CHECK before it commits what it has read of a file.
+ */
+struct portus_far_hello {
+    uint8_t machine[16]; /* tells hosts apart whose file systems have one UUID */
+    char release[32];    /* PORTUS_VERSION */
+    char host[64];       /* for people */
+};
+
+/* What a file is, where its client is. Followed by the path with its NUL. */
+struct portus_far_file {
+    uint64_t size;
+    int64_t mtime, ctime; /* ns since 1970 */
+    uint32_t mode, uid, gid, links;
+    uint8_t file_system[16];
+    uint32_t handle_type, handle_bytes;
+    uint8_t handle[128];
+    uint32_t path_bytes, zero; /* with the NUL */
+};
+
 #define PORTUS_STORE_READ (1u << 20)
 #define PORTUS_STORE_BYTES (64u << 10) /* in a packet at most */
 
@@ -144,5 +173,7 @@ struct portus_message {
 #define PORTUS_SCRUB_DAMAGED 5u
 
 _Static_assert(sizeof(struct portus_message) == 40, "portus_message");
+_Static_assert(sizeof(struct portus_far_hello) == 112, "portus_far_hello");
+_Static_assert(sizeof(struct portus_far_file) == 200, "portus_far_file");
 
 #endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * address.c -- the name of a store on another machine
+ *
+ * Only its form: whether a host is there says who connects. Allocates nothing, as the shim
+ * reads the environment, too.
+ */
+#include "common/address.h"
+
+#include <string.h>
+
+static const char *const schemes[] = {
+    [PORTUS_SCHEME_TCP] = "tcp://",
+    [PORTUS_SCHEME_RDMA] = "rdma://",
+};
+
+#define SCHEMES (sizeof(schemes) / sizeof(schemes[0]))
+
+bool portus_address_is(const char *name)
+{
+    for (unsigned i = 0; i < SCHEMES; i++)
+        if (strncmp(name, schemes[i], strlen(schemes[i])) == 0)
+            return true;
+    return false;
+}
+
+static bool is_host(const char *text, size_t length, bool brackets)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+
+    for (size_t i = 0; i < length; i++)
+        if (strchr(plain, text[i]) == NULL && !(brackets && (text[i] == ':' || text[i] == '%')))
+            return false;
+    return length > 0 && length < PORTUS_ADDRESS_HOST && text[0] != '-';
+}
+
+static bool is_port(const char *text, size_t length)
+{
+    unsigned value = 0;
+
+    for (size_t i = 0; i < length && i < 6; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+        value = 10 * value + (unsigned)(text[i] - '0');
+    }
+    return length > 0 && length < 6 && value > 0 && value < 65536;
+}
+
+static bool parse(struct portus_address *address, const char *text, size_t length)
+{
+    const char *host, *end = text + length, *host_end, *port = PORTUS_ADDRESS_PORT;
+    size_t port_bytes = strlen(port);
+    bool brackets;
+
+    if (length >= sizeof(address->text))
+        return false;
+    memset(address, 0, sizeof(*address));
+    memcpy(address->text, text, length);
+    for (unsigned i = 0;; i++) {
+        size_t bytes = i < SCHEMES ? strlen(schemes[i]) : 0;
+
+        if (i == SCHEMES)
+            return false;
+        if (length > bytes && memcmp(text, schemes[i], bytes) == 0) {
+            address->scheme = (enum portus_scheme)i;
+            host = text + bytes;
+            break;
+        }
+    }
+    brackets = *host == '[';
+    host += brackets;
+    host_end = memchr(host, brackets ? ']' : ':', (size_t)(end - host));
+    if (brackets && host_end == NULL)
+        return false;
+    if (host_end == NULL)
+        host_end = end;
+    text = host_end + (brackets ? 1 : 0);
+    if (text < end) {
+        if (*text != ':')
+            return false;
+        port = text + 1;
+        port_bytes = (size_t)(end - port);
+    }
+    if (!is_host(host, (size_t)(host_end - host), brackets) || !is_port(port, port_bytes))
+        return false;
+    memcpy(address->host, host, (size_t)(host_end - host));
+    memcpy(address->port, port, port_bytes);
+    return true;
+}
+
+bool portus_address_get(struct portus_address *address, const char *list, unsigned number)
+{
+    for (; number > 0; number--) {
+        list = strchr(list, ',');
+        if (list == NULL)
+            return false;
+        list++;
+    }
+    return parse(address, list, strcspn(list, ","));
+}
+
+unsigned portus_address_count(const char *list)
+{
+    struct portus_address address;
+    unsigned count = 1;
+
+    for (const char *comma = list; (comma = strchr(comma, ',')) != NULL; comma++)
+        count++;
+    for (unsigned i = 0; i < count && count <= PORTUS_ADDRESSES; i++)
+        if (!portus_address_get(&address, list, i))
+            return 0;
+    return count <= PORTUS_ADDRESSES ? count : 0;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * transport.h -- how bytes come to a store on another machine, and back
+ *
+ * Each session has a control connection (wire.h); what there is to say goes over it. Bytes
+ * of rings and files go by a *lane*, of which there is one kind for each scheme of
+ * PORTUS_STORE. The store reads: a client never sends bytes that it was not asked for.
+ *
+ *   client (portus-carrier, portusctl)             store (portusd)
+ *   wire_connect, wire_prove                       wire_accept, wire_prove
+ *   HELLO + struct portus_far_hello  ->
+ *                                    <-            WELCOME + what the lane's greet wrote
+ *   open(greeting)                                 open
+ *   offer(source)                    ->            hear
+ *                                    <-            read(source, offset, length)
+ *                                                  done(bytes), in order for each source
+ *   withdraw(source)                 ->            hear: reads of it end with -ESTALE
+ *                                    <-            push(message, bytes)
+ *   pushed(message, bytes)
+ *
+ * A lane may use the wire for messages of its own; each message that comes is shown to it
+ * first (hear). All functions return 0 or a negative errno and none blocks. One thread.
+ */
+#ifndef PORTUS_TRANSPORT_H
+#define PORTUS_TRANSPORT_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/address.h"
+#include "portus/proto.h"
+#include "transport/wire.h"
+
+#define TRANSPORT_GREETING 256    /* bytes that a lane may say in WELCOME */
+#define TRANSPORT_READ (1u << 20) /* bytes of one read at most */
+#define TRANSPORT_PUSH PORTUS_STORE_BYTES
+
+struct lane;
+
+enum transport_what { TRANSPORT_RING = 0, TRANSPORT_FILE = 1 };
+
+/* What a client lets be read. Rings may grow while they are offered. */
+struct transport_source {
+    enum transport_what what;
+    uint32_t id; /* of those of its kind on this connection */
+    int fd;      /* open for reading */
+    const uint8_t
+        *base;  /* of a ring: mapped, PORTUS_RING_DATA + PORTUS_RING_MAX bytes of addresses */
+    void *lane; /* the lane's own */
+    struct transport_source *next; /* the lane's list */
+};
+
+/* One range that a store reads. Its owner keeps it until done was called, or the lane closed. */
+struct transport_read {
+    enum transport_what what;
+    uint32_t id;
+    uint64_t offset;
+    uint32_t length;
+    /* bytes: all of length, valid until it returns; or NULL and why: -ESTALE: it was withdrawn or
+     * is shorter by now. Called from turn or hear, never from read. */
+    void (*done)(struct transport_read *read, const void *bytes, int error);
+    void *owner;
+    struct transport_read *next; /* the lane's */
+};
+
+/* What a client is told. */
+struct transport_client {
+    void (*pushed)(void *self, const struct portus_message *message, const void *bytes,
+                   size_t length);
+    void *self;
+};
+
+struct transport_kind {
+    const char *scheme; /* "tcp" */
+
+    /* A store's: makes ready, once, for the address it listens at; writes what clients must know
+     * of it (*length: in: room, out: bytes). Both NULL: nothing is needed. */
+    int (*listen)(const struct portus_address *address);
+    int (*greet)(struct wire *wire, void *greeting, size_t *length);
+
+    /* A lane of a proven connection; client NULL: a store's. */
+    int (*open)(struct lane **out, struct wire *wire, const struct transport_client *client,
+                const void *greeting, size_t length);
+    void (*close)(struct lane *lane); /* reads that are not done are forgotten, not called */
+
+    /* What else to poll; and what to do when any of it, or the wire, has something. */
+    unsigned (*watch)(struct lane *lane, struct pollfd *events, unsigned room);
+    int (*turn)(struct lane *lane);
+
+    /* -ENOMSG: it is no message of the lane's. Another error: the session ends. */
+    int (*hear)(struct lane *lane, const struct portus_message *message, const void *bytes,
+                size_t length);
+
+    /* A client's. After withdraw nothing reads it: its memory may be used anew. */
+    int (*offer)(struct lane *lane, struct transport_source *source);
+    void (*withdraw)(struct lane *lane, struct transport_source *source);
+
+    /* A store's. -EAGAIN: as many are under way as can be. */
+    int (*read)(struct lane *lane, struct transport_read *read);
+    /* Bytes for who waits for them: message is a STORE_BYTES. -EAGAIN: not now. */
+    int (*push)(struct lane *lane, const struct portus_message *message, const void *bytes,
+                size_t length);
+};
+
+/* NULL: this build has none of that scheme. */
+const struct transport_kind *transport_find(enum portus_scheme scheme);
+
+extern const struct transport_kind transport_tcp;
+
+#endif

@@ -144,6 +144,18 @@ int file_error(struct file *file, bool news)
     return file->error;
 }
 
+void files_release_inode(uint64_t device, uint64_t inode)
+{
+    for (unsigned i = 0; i < FILES; i++) {
+        if (atomic_load(&files[i].state) != FILE_ENGAGED)
+            continue;
+        portus_lock(&files[i].lock);
+        if (files[i].inode == inode && files[i].device == device)
+            file_release_untold(&files[i]);
+        portus_unlock(&files[i].lock);
+    }
+}
+
 static bool is(const struct file *file, int fd)
 {
     struct statx status;
@@ -405,6 +417,8 @@ void file_before_lock(int fd)
     guard = shim_guard();
     if (identity(fd, &status) == 0 && shim_use()) {
         habit_locked(status.stx_ino);
+        /* Another descriptor's, which the agent may have done with already, has a copy, too. */
+        files_release_inode(device_of(&status), status.stx_ino);
         portus_writer_settle(&shim.writer, device_of(&status), status.stx_ino);
         shim_done();
     }

@@ -24,6 +24,8 @@ int file_release_locked(struct file *file);
 
 /* The same for a caller that cannot: the file's next call does, or one that publishes. */
 void file_release_untold(struct file *file);
+/* The same of all that are this inode, by whichever descriptor. */
+void files_release_inode(uint64_t device, uint64_t inode);
 
 /*
  * Whether fd still is the file that was engaged. If not, it was closed and opened

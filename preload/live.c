@@ -84,14 +84,7 @@ void live_release(uint64_t device, uint64_t inode)
     if (entry == NULL || !shim_own())
         return;
     guard = shim_guard();
-    for (unsigned i = 0; i < FILES; i++) {
-        if (atomic_load(&files[i].state) != FILE_ENGAGED)
-            continue;
-        portus_lock(&files[i].lock);
-        if (files[i].inode == inode && files[i].device == device)
-            file_release_untold(&files[i]);
-        portus_unlock(&files[i].lock);
-    }
+    files_release_inode(device, inode);
     /* What is left is closed, or another process's. */
     if (shim_use()) {
         ours = atomic_load(&entry->owner) == shim.writer.link.session + 1;

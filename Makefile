@@ -52,6 +52,9 @@ FUZZ     := $(B)/tests/fuzz/calls
 FAULTS   := $(B)/tests/faults/inject $(B)/tests/faults/saves
 KILL     := $(B)/tests/kill/step $(B)/tests/kill/saves $(B)/tests/kill/record $(B)/tests/kill/kept
 VM       := $(B)/tests/vm/save
+# An emulated CUDA driver, for tests of what a GPU would do; see tests/emu/README.
+EMUTEST  := $(patsubst tests/emu/%.c,$(B)/tests/emu/%,$(wildcard tests/emu/*_test.c))
+EMU      := $(B)/tests/emu/libcuda.so.1 $(EMUTEST)
 MAN      := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 PROGRAMS := $(B)/portus-agent $(B)/portusd $(B)/portusctl
@@ -136,6 +139,19 @@ $(B)/tests/faults/%: tests/faults/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -Wno-unused-parameter -MMD -MP -o $@ $<
 
+EMUFLAGS := -std=gnu11 -D_GNU_SOURCE -O1 -g -fPIC -fvisibility=hidden -Wall -Wextra -Werror \
+            -Wno-unused-parameter -pthread -MMD -MP
+
+$(B)/tests/emu/%.o: tests/emu/%.c
+	@mkdir -p $(@D)
+	$(CC) $(EMUFLAGS) -c -o $@ $<
+
+$(B)/tests/emu/libcuda.so.1: $(call objects,tests/emu/driver)
+	$(CC) -shared -pthread -Wl,-z,defs,-Bsymbolic,-soname,$(@F) -o $@ $^
+
+$(B)/tests/emu/%_test: tests/emu/%_test.c $(B)/tests/emu/libcuda.so.1
+	$(CC) $(EMUFLAGS) -o $@ $(filter %.c %.so.1,$^) -Wl,-rpath,'$$ORIGIN' -lcmocka
+
 $(B)/tests/bench/pool: tests/bench/pool.c $(POOL) $(COMMON)
 	@mkdir -p $(@D)
 	$(CC) $(BASE) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -lpmem2
@@ -149,7 +165,7 @@ $(B)/man/%: man/%.scd
 	scdoc <$< >$@
 
 man: $(MAN)
-tests: all $(TRANSPORT) $(UNIT) $(SHIMTEST) $(FUZZ) $(FAULTS) $(KILL) $(VM)
+tests: all $(TRANSPORT) $(UNIT) $(SHIMTEST) $(FUZZ) $(FAULTS) $(KILL) $(VM) $(EMU)
 
 check: tests $(MAN)
 	B=$(B) python3 tests/run

@@ -184,10 +184,12 @@ def find(root, build):
     """All tests of the project."""
     units = [os.path.basename(p)[:-2] for p in sorted(glob.glob(f"{root}/unit/*_test.c"))]
     tests = [Script(f"unit/{u}", f"{build}/tests/unit/{u}") for u in units]
+    emulated = [os.path.basename(p)[:-2] for p in sorted(glob.glob(f"{root}/emu/*_test.c"))]
+    tests += [Script(f"emu/{u}", f"{build}/tests/emu/{u}") for u in emulated]
     for source in sorted(glob.glob(f"{root}/shim/*.c") + glob.glob(f"{root}/shim/*.cc")):
         name = os.path.splitext(os.path.basename(source))[0]
         tests.append(Compared(f"shim/{name}", source, [f"{build}/tests/shim/{name}"]))
-    for kind in ("shim", "app", "ctl", "world", "vm"):
+    for kind in ("shim", "app", "ctl", "emu", "world", "vm"):
         for source in sorted(glob.glob(f"{root}/{kind}/*.py")):
             name = f"{kind}/{os.path.basename(source)[:-3]}"
             script = kind != "app" or "script" in _tags(source)

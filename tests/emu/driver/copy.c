@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * copy.c -- copies and fills, in streams
+ *
+ * A copy is done by its stream's thread, piece by piece, so that one can be seen half done.
+ * Addresses are looked up again when it is done: what was freed meanwhile is an illegal address. As
+ * with the real driver a copy that touches pageable memory keeps its caller: to it, until it is
+ * done; from it, until the source has been read (up to 64 KiB: into a buffer); between two of them
+ * altogether.
+ */
+#include <string.h>
+#include <time.h>
+
+#include "emu.h"
+
+#define STAGED ((size_t)64 << 10)
+#define PIECE ((size_t)256 << 10)
+
+struct copy {
+    struct work work;
+    uintptr_t to, from;
+    size_t to_pitch, from_pitch, width, height;
+    char *staged; /* what the source held, or NULL */
+};
+
+struct fill {
+    struct work work;
+    uintptr_t to;
+    size_t pitch, width, height; /* width in elements */
+    unsigned element, value;
+};
+
+/* EMU_BANDWIDTH bytes a second, if it is set. */
+static void take_time(size_t size)
+{
+    static uint64_t bandwidth = UINT64_MAX;
+    uint64_t nanoseconds;
+
+    if (bandwidth == UINT64_MAX)
+        bandwidth = emu_setting("EMU_BANDWIDTH", 0);
+    if (!bandwidth)
+        return;
+    nanoseconds = (uint64_t)((double)size * 1e9 / (double)bandwidth);
+    nanosleep(
+        &(struct timespec){(time_t)(nanoseconds / 1000000000), (long)(nanoseconds % 1000000000)},
+        NULL);
+}
+
+static size_t extent(size_t pitch, size_t width, size_t height)
+{
+    return height ? pitch * (height - 1) + width : 0;
+}
+
+static CUresult copy(struct work *work)
+{
+    struct copy *copy = (struct copy *)work;
+    enum range_kind kind;
+    char *to, *from = copy->staged;
+
+    pthread_mutex_lock(&emu_lock);
+    to = emu_reach(NULL, copy->to, extent(copy->to_pitch, copy->width, copy->height), &kind);
+    if (!from)
+        from =
+            emu_reach(NULL, copy->from, extent(copy->from_pitch, copy->width, copy->height), &kind);
+    pthread_mutex_unlock(&emu_lock);
+    if (!to || !from)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    for (size_t row = 0; row < copy->height; row++) {
+        for (size_t at = 0; at < copy->width; at += PIECE) {
+            size_t size = copy->width - at < PIECE ? copy->width - at : PIECE;
+
+            take_time(size);
+            memmove(to + row * copy->to_pitch + at, from + row * copy->from_pitch + at, size);
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+static void copy_end(struct work *work)
+{
+    free(((struct copy *)work)->staged);
+}
+
+/* What the program asks for: where the caller may go on. */
+enum when { AFTER_QUEUEING, AFTER_COPYING };
+
+struct rectangle {
+    uintptr_t to, from;
+    size_t to_pitch, from_pitch, width, height;
+    enum range_kind to_kind, from_kind; /* what it must be; PAGEABLE: any */
+};
+
+static bool fits(enum range_kind wanted, enum range_kind found)
+{
+    return wanted != DEVICE || found == DEVICE || found == MANAGED || found == HOST_ALLOCATED ||
+           found == HOST_REGISTERED;
+}
+
+static CUresult submit(CUstream handle, const struct rectangle *r, enum when when)
+{
+    CUcontext current;
+    CUresult error = emu_enter_context(&current);
+    enum range_kind to_kind, from_kind;
+    size_t size = r->width * r->height;
+    struct copy *made;
+    CUstream stream;
+    uint64_t number;
+
+    if (error)
+        return error;
+    error = emu_stream(current, handle, &stream);
+    if (!error && when == AFTER_COPYING)
+        error = emu_unsafe();
+    if (error || !size)
+        return emu_leave(error);
+    if (!r->to || !r->from || r->to_pitch < r->width || r->from_pitch < r->width)
+        return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    char *from = emu_reach(NULL, r->from, extent(r->from_pitch, r->width, r->height), &from_kind);
+    if (!from || !emu_reach(NULL, r->to, extent(r->to_pitch, r->width, r->height), &to_kind) ||
+        !fits(r->to_kind, to_kind) || !fits(r->from_kind, from_kind))
+        return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    made = emu_work(sizeof(*made), copy);
+    if (!made)
+        return emu_leave(CUDA_ERROR_OUT_OF_MEMORY);
+    made->work.end = copy_end;
+    made->to = r->to;
+    made->from = r->from;
+    made->to_pitch = r->to_pitch;
+    made->from_pitch = r->from_pitch;
+    made->width = r->width;
+    made->height = r->height;
+    if (to_kind == PAGEABLE) {
+        when = AFTER_COPYING;
+    } else if (from_kind == PAGEABLE && !stream->capture) {
+        if (size <= STAGED && r->height == 1)
+            made->staged = malloc(size);
+        if (made->staged)
+            memcpy(made->staged, from, size);
+        else
+            when = AFTER_COPYING;
+    }
+    error = emu_submit(stream, (struct work *)made, &number);
+    if (!error && when == AFTER_COPYING) {
+        emu_await(stream, number);
+        error = stream->context->error;
+    }
+    return emu_leave(error);
+}
+
+static CUresult line(CUstream stream, uintptr_t to, enum range_kind to_kind, uintptr_t from,
+                     enum range_kind from_kind, size_t size, enum when when)
+{
+    struct rectangle r = {to, from, size, size, size, 1, to_kind, from_kind};
+
+    return submit(stream, &r, when);
+}
+
+/* ---- entry points ---- */
+
+static CUresult cuMemcpyDtoHAsync_v2_on(void *to, CUdeviceptr from, size_t size, CUstream stream)
+{
+    return line(stream, (uintptr_t)to, PAGEABLE, (uintptr_t)from, DEVICE, size, AFTER_QUEUEING);
+}
+STREAMED(cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t size, CUstream stream),
+         (to, from, size, stream))
+
+static CUresult cuMemcpyHtoDAsync_v2_on(CUdeviceptr to, const void *from, size_t size,
+                                        CUstream stream)
+{
+    return line(stream, (uintptr_t)to, DEVICE, (uintptr_t)from, PAGEABLE, size, AFTER_QUEUEING);
+}
+STREAMED(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t size, CUstream stream),
+         (to, from, size, stream))
+
+static CUresult cuMemcpyDtoDAsync_v2_on(CUdeviceptr to, CUdeviceptr from, size_t size,
+                                        CUstream stream)
+{
+    return line(stream, (uintptr_t)to, DEVICE, (uintptr_t)from, DEVICE, size, AFTER_QUEUEING);
+}
+STREAMED(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),
+         (to, from, size, stream))
+
+static CUresult cuMemcpyAsync_on(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
+{
+    return line(stream, (uintptr_t)to, PAGEABLE, (uintptr_t)from, PAGEABLE, size, AFTER_QUEUEING);
+}
+STREAMED(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),
+         (to, from, size, stream))
+
+static CUresult cuMemcpyPeerAsync_on(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                                     CUcontext from_context, size_t size, CUstream stream)
+{
+    return line(stream, (uintptr_t)to, DEVICE, (uintptr_t)from, DEVICE, size, AFTER_QUEUEING);
+}
+STREAMED(cuMemcpyPeerAsync,
+         (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+          size_t size, CUstream stream),
+         (to, to_context, from, from_context, size, stream))
+
+/* The synchronous forms use the default stream of their kind. */
+#define BOTH(name, parameters, call_on)                                                            \
+    API name parameters                                                                            \
+    {                                                                                              \
+        CUstream stream = CU_STREAM_LEGACY;                                                        \
+        return call_on;                                                                            \
+    }                                                                                              \
+    API name##_ptds parameters                                                                     \
+    {                                                                                              \
+        CUstream stream = CU_STREAM_PER_THREAD;                                                    \
+        return call_on;                                                                            \
+    }
+
+BOTH(cuMemcpyDtoH_v2, (void *to, CUdeviceptr from, size_t size),
+     line(stream, (uintptr_t)to, PAGEABLE, (uintptr_t)from, DEVICE, size, AFTER_COPYING))
+BOTH(cuMemcpyHtoD_v2, (CUdeviceptr to, const void *from, size_t size),
+     line(stream, (uintptr_t)to, DEVICE, (uintptr_t)from, PAGEABLE, size, AFTER_COPYING))
+BOTH(cuMemcpyDtoD_v2, (CUdeviceptr to, CUdeviceptr from, size_t size),
+     line(stream, (uintptr_t)to, DEVICE, (uintptr_t)from, DEVICE, size, AFTER_QUEUEING))
+BOTH(cuMemcpy, (CUdeviceptr to, CUdeviceptr from, size_t size),
+     line(stream, (uintptr_t)to, PAGEABLE, (uintptr_t)from, PAGEABLE, size, AFTER_COPYING))
+BOTH(cuMemcpyPeer,
+     (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size),
+     line(stream, (uintptr_t)to, DEVICE, (uintptr_t)from, DEVICE, size, AFTER_QUEUEING))
+
+/* ---- fills ---- */
+
+static CUresult fill(struct work *work)
+{
+    struct fill *fill = (struct fill *)work;
+    enum range_kind kind;
+    size_t bytes = fill->width * fill->element;
+    char *to;
+
+    pthread_mutex_lock(&emu_lock);
+    to = emu_reach(work->context, fill->to, extent(fill->pitch, bytes, fill->height), &kind);
+    pthread_mutex_unlock(&emu_lock);
+    if (!to)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    for (size_t row = 0; row < fill->height; row++) {
+        char *at = to + row * fill->pitch;
+
+        if (fill->element == 1)
+            memset(at, (int)fill->value, fill->width);
+        for (size_t i = 0; fill->element == 2 && i < fill->width; i++)
+            ((uint16_t *)at)[i] = (uint16_t)fill->value;
+        for (size_t i = 0; fill->element == 4 && i < fill->width; i++)
+            ((uint32_t *)at)[i] = fill->value;
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult submit_fill(CUstream handle, CUdeviceptr to, size_t pitch, unsigned element,
+                            unsigned value, size_t width, size_t height)
+{
+    CUcontext current;
+    CUresult error = emu_enter_context(&current);
+    enum range_kind kind;
+    struct fill *made;
+    CUstream stream;
+
+    if (error)
+        return error;
+    error = emu_stream(current, handle, &stream);
+    if (error || !width || !height)
+        return emu_leave(error);
+    if (!pitch || height == 1)
+        pitch = width * element;
+    if (to % element || pitch < width * element ||
+        !emu_reach(current, (uintptr_t)to, extent(pitch, width * element, height), &kind))
+        return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    made = emu_work(sizeof(*made), fill);
+    if (made) {
+        made->to = (uintptr_t)to;
+        made->pitch = pitch;
+        made->width = width;
+        made->height = height;
+        made->element = element;
+        made->value = value;
+    }
+    return emu_leave(emu_submit(stream, (struct work *)made, NULL));
+}
+
+#define FILL(bits, type)                                                                           \
+    BOTH(cuMemsetD##bits##_v2, (CUdeviceptr to, type value, size_t count),                         \
+         submit_fill(stream, to, 0, bits / 8, value, count, 1))                                    \
+    static CUresult cuMemsetD##bits##Async_on(CUdeviceptr to, type value, size_t count,            \
+                                              CUstream stream)                                     \
+    {                                                                                              \
+        return submit_fill(stream, to, 0, bits / 8, value, count, 1);                              \
+    }                                                                                              \
+    STREAMED(cuMemsetD##bits##Async, (CUdeviceptr to, type value, size_t count, CUstream stream),  \
+             (to, value, count, stream))                                                           \
+    BOTH(cuMemsetD2D##bits##_v2,                                                                   \
+         (CUdeviceptr to, size_t pitch, type value, size_t width, size_t height),                  \
+         submit_fill(stream, to, pitch, bits / 8, value, width, height))                           \
+    static CUresult cuMemsetD2D##bits##Async_on(CUdeviceptr to, size_t pitch, type value,          \
+                                                size_t width, size_t height, CUstream stream)      \
+    {                                                                                              \
+        return submit_fill(stream, to, pitch, bits / 8, value, width, height);                     \
+    }                                                                                              \
+    STREAMED(                                                                                      \
+        cuMemsetD2D##bits##Async,                                                                  \
+        (CUdeviceptr to, size_t pitch, type value, size_t width, size_t height, CUstream stream),  \
+        (to, pitch, value, width, height, stream))
+
+FILL(8, unsigned char)
+FILL(16, unsigned short)
+FILL(32, unsigned)

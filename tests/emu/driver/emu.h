@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * emu.h -- what the files of the emulated driver share
+ *
+ * One lock guards everything but the bytes in memory. It is held by all functions here that are not
+ * said to be called without it, and by no thread that copies, runs a kernel or calls the program.
+ */
+#ifndef EMU_H
+#define EMU_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "../abi.h"
+
+#define API __attribute__((visibility("default"))) CUresult
+#define EMU_DRIVER_VERSION 13000
+#define EMU_DEVICES 8 /* at most */
+#define EMU_PAGE ((size_t)4096)
+
+/* ---- context.c: the lock, the calling thread, contexts ---- */
+
+extern pthread_mutex_t emu_lock;
+extern pthread_cond_t emu_progress; /* a stream went on */
+
+struct CUctx_st {
+    struct device *device;
+    CUresult error; /* sticky */
+    bool destroyed;
+    unsigned retained; /* the primary one */
+    unsigned flags;
+    unsigned long long id;
+    CUstream *streams; /* all but the legacy default one */
+    unsigned streams_count;
+    CUstream legacy;
+    unsigned peers; /* a bit for each device whose memory it may reach */
+};
+
+/* Each entry point begins with one of these: takes the lock unless it returns an error. */
+CUresult emu_enter(void);                       /* the driver is initialized */
+CUresult emu_enter_context(CUcontext *current); /* and there is a context without an error */
+CUresult emu_leave(CUresult result);            /* releases the lock; returns what it is given */
+
+CUcontext emu_current(void); /* of this thread, or NULL */
+struct device *emu_device(CUdevice ordinal);
+CUcontext emu_primary(struct device *device); /* made if there is none; NULL without memory */
+bool emu_alive(CUcontext context);
+bool emu_reaches(CUcontext context, const struct device *device);
+
+/* ---- device.c ---- */
+
+struct device {
+    int ordinal;
+    size_t size, used; /* bytes of memory */
+    int file;          /* its memory: byte n of it is byte n of this file */
+    char *view;        /* where the program believes it: nobody may touch it there */
+    char *shadow;      /* where the emulator reaches it */
+    CUcontext primary;
+};
+
+extern struct device emu_devices[EMU_DEVICES];
+extern int emu_devices_count;
+CUresult emu_devices_begin(void);
+uint64_t emu_setting(const char *name, uint64_t otherwise); /* EMU_NAME; K, M, G behind a number */
+
+/* ---- range.c: which memory an address belongs to ---- */
+
+enum range_kind { PAGEABLE, DEVICE, HOST_ALLOCATED, HOST_REGISTERED, MANAGED, RESERVED };
+
+struct range {
+    uintptr_t base;
+    size_t size;
+    enum range_kind kind;
+    char *access; /* where the emulator reads and writes it */
+    struct device *device;
+    CUcontext context;
+    unsigned flags;
+    uint64_t id;
+    bool mapped; /* by cuMemMap */
+    void *owner; /* of what made it: vmm, pool, ipc */
+};
+
+CUresult emu_range_add(const struct range *range);
+bool emu_range_remove(uintptr_t base);
+struct range *emu_range_find(uintptr_t address); /* that holds the address, or NULL */
+struct range *emu_range_overlaps(uintptr_t address, size_t size); /* the first of them, or NULL */
+struct range *emu_range_next(uintptr_t address); /* the first that begins there or later */
+void emu_range_each(bool (*gone)(struct range *, void *), void *argument);
+/* A gap in [from, to) of that size; 0: none. */
+uintptr_t emu_range_gap(uintptr_t from, uintptr_t to, size_t size);
+
+/* Where to reach size bytes that the program calls address; NULL: the device may not. */
+char *emu_reach(CUcontext context, uintptr_t address, size_t size, enum range_kind *kind);
+CUresult emu_memory_free(struct range *range); /* a block of cuMemAlloc */
+CUresult emu_managed_free(struct range *range);
+void emu_memory_end(CUcontext context); /* all of a context that ends */
+void emu_host_end(CUcontext context);
+
+/* ---- stream.c ---- */
+
+struct wait {
+    CUstream stream;
+    uint64_t number;
+};
+
+/* One thing that a stream does; the functions' own data stand behind it. */
+struct work {
+    struct work *next;
+    uint64_t number;
+    unsigned held;
+    CUcontext context;
+    unsigned waits;
+    struct wait *wait;
+    CUresult (*run)(struct work *work); /* without the lock; may run more than once (graphs) */
+    void (*done)(struct work *work);    /* with the lock, after it ran: or NULL */
+    void (*end)(struct work *work);     /* what it owns; or NULL */
+};
+
+/* Never freed: what waits for it may outlive it. */
+struct CUstream_st {
+    uint32_t magic; /* of one that can be used */
+    CUcontext context;
+    bool legacy, blocking, ended, per_thread;
+    unsigned flags;
+    int priority;
+    unsigned long long id;
+    uint64_t queued, finished; /* numbers of the last work */
+    struct work *first, *last, *current;
+    bool running; /* has a thread */
+    pthread_cond_t arrived;
+    struct capture *capture;
+};
+
+void *emu_work(size_t size, CUresult (*run)(struct work *));
+void emu_work_wait(struct work *work, CUstream stream, uint64_t number);
+void emu_work_drop(struct work *work);
+
+/* What a handle stands for in this context: also 0, 1 and 2. */
+CUresult emu_stream(CUcontext current, CUstream handle, CUstream *stream);
+/* Queues it, and takes it over in any case; *number (or NULL) is what to await. While the stream
+   is captured it becomes a node of the graph instead, and *number is 0. */
+CUresult emu_submit(CUstream stream, struct work *work, uint64_t *number);
+void emu_await(CUstream stream, uint64_t number); /* gives the lock away meanwhile */
+void emu_await_context(CUcontext context);
+void emu_await_device(struct device *device);
+void emu_streams_end(CUcontext context);
+bool emu_in_callback(void);
+static inline CUstream emu_per_thread(CUstream stream)
+{
+    return stream ? stream : CU_STREAM_PER_THREAD;
+}
+
+/* ---- capture.c ---- */
+
+/* Whether this thread may do what is unsafe while streams are captured; if not, they are void. */
+CUresult emu_unsafe(void);
+CUresult emu_unsafe_stream(CUstream stream); /* to wait for it is an error, and voids its capture */
+CUresult emu_captured(CUstream stream, struct work *work); /* takes it over */
+CUresult emu_capture_implicit(CUcontext context); /* use of the legacy stream beside captures */
+
+/* Defines `name` and its form for the per-thread default stream, which both call name_on. */
+#define STREAMED(name, parameters, arguments)                                                      \
+    API name parameters                                                                            \
+    {                                                                                              \
+        return name##_on arguments;                                                                \
+    }                                                                                              \
+    API name##_ptsz parameters                                                                     \
+    {                                                                                              \
+        stream = emu_per_thread(stream);                                                           \
+        return name##_on arguments;                                                                \
+    }
+#endif

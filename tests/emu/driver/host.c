@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * host.c -- host memory that the device reaches: allocated, registered, managed
+ */
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "emu.h"
+
+static size_t whole_pages(size_t size)
+{
+    return (size + EMU_PAGE - 1) / EMU_PAGE * EMU_PAGE;
+}
+
+static CUresult allocate(CUcontext context, enum range_kind kind, void **memory, size_t size,
+                         unsigned flags)
+{
+    struct range range = {
+        .size = whole_pages(size), .kind = kind, .context = context, .flags = flags};
+    CUresult error;
+
+    range.access =
+        mmap(NULL, range.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (range.access == MAP_FAILED)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    range.base = (uintptr_t)range.access;
+    range.device = context->device;
+    error = emu_range_add(&range);
+    if (error)
+        munmap(range.access, range.size);
+    else
+        *memory = range.access;
+    return error;
+}
+
+static CUresult host_alloc(void **memory, size_t size, unsigned flags)
+{
+    CUcontext current;
+    CUresult error = emu_enter_context(&current);
+
+    if (error)
+        return error;
+    if (!memory || flags > 7)
+        return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    if (!size) {
+        *memory = NULL;
+        return emu_leave(CUDA_SUCCESS);
+    }
+    error = emu_unsafe();
+    if (!error)
+        error = allocate(current, HOST_ALLOCATED, memory, size, flags | CU_MEMHOSTALLOC_DEVICEMAP);
+    return emu_leave(error);
+}
+
+API cuMemHostAlloc(void **memory, size_t size, unsigned flags)
+{
+    return host_alloc(memory, size, flags);
+}
+
+API cuMemAllocHost_v2(void **memory, size_t size)
+{
+    return host_alloc(memory, size, 0);
+}
+
+API cuMemFreeHost(void *memory)
+{
+    CUcontext current;
+    CUresult error = emu_enter_context(&current);
+    struct range *range;
+
+    if (error || !memory)
+        return error ? error : emu_leave(CUDA_SUCCESS);
+    error = emu_unsafe();
+    range = emu_range_find((uintptr_t)memory);
+    if (!error && (!range || range->kind != HOST_ALLOCATED || range->base != (uintptr_t)memory))
+        error = CUDA_ERROR_INVALID_VALUE;
+    if (!error) {
+        emu_await_device(range->device);
+        range = emu_range_find((uintptr_t)memory);
+        size_t size = range->size;
+
+        emu_range_remove((uintptr_t)memory);
+        munmap(memory, size);
+    }
+    return emu_leave(error);
+}
+
+/* As the real driver: whole pages, all there (a write to each shows it), none of them known
+ * already. */
+static CUresult registrable(uintptr_t base, size_t size, unsigned flags)
+{
+    if (emu_range_overlaps(base, size))
+        return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    if (madvise((void *)base, size,
+                flags & CU_MEMHOSTREGISTER_READ_ONLY ? MADV_POPULATE_READ : MADV_POPULATE_WRITE))
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+API cuMemHostRegister_v2(void *memory, size_t size, unsigned flags)
+{
+    CUcontext current;
+    CUresult error = emu_enter_context(&current);
+    uintptr_t base = (uintptr_t)memory / EMU_PAGE * EMU_PAGE;
+    struct range range;
+
+    if (error)
+        return error;
+    if (!memory || !size || flags > 15)
+        return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    if (flags & CU_MEMHOSTREGISTER_IOMEMORY)
+        return emu_leave(CUDA_ERROR_NOT_SUPPORTED);
+    range = (struct range){.base = base,
+                           .size = whole_pages(size + ((uintptr_t)memory - base)),
+                           .kind = HOST_REGISTERED,
+                           .access = (char *)base,
+                           .device = current->device,
+                           .context = current,
+                           .flags = flags | CU_MEMHOSTREGISTER_DEVICEMAP};
+    error = emu_unsafe();
+    if (!error)
+        error = registrable(range.base, range.size, flags);
+    if (!error)
+        error = emu_range_add(&range);
+    return emu_leave(error);
+}
+
+API cuMemHostUnregister(void *memory)
+{
+    CUcontext current;
+    CUresult error = emu_enter_context(&current);
+    uintptr_t base = (uintptr_t)memory / EMU_PAGE * EMU_PAGE;
+    struct range *range;
+
+    if (error)
+        return error;
+    error = emu_unsafe();
+    range = emu_range_find(base);
+    if (!error && (!range || range->kind != HOST_REGISTERED || range->base != base))
+        error = CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    if (!error) {
+        emu_await_device(range->device);
+        emu_range_remove(base);
+    }
+    return emu_leave(error);
+}
+
+static struct range *host_range(const void *memory)
+{
+    struct range *range = emu_range_find((uintptr_t)memory);
+
+    return range && (range->kind == HOST_ALLOCATED || range->kind == HOST_REGISTERED) ? range
+                                                                                      : NULL;
+}
+
+API cuMemHostGetFlags(unsigned *flags, void *memory)
+{
+    CUcontext current;
+    CUresult error = emu_enter_context(&current);
+    struct range *range;
+
+    if (error)
+        return error;
+    range = host_range(memory);
+    if (!flags || !range)
+        return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    *flags = range->flags;
+    return emu_leave(CUDA_SUCCESS);
+}
+
+API cuMemHostGetDevicePointer_v2(CUdeviceptr *address, void *memory, unsigned flags)
+{
+    CUcontext current;
+    CUresult error = emu_enter_context(&current);
+
+    if (error)
+        return error;
+    if (!address || flags || !host_range(memory))
+        return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    *address = (uintptr_t)memory;
+    return emu_leave(CUDA_SUCCESS);
+}
+
+/* One memory for CPU and devices: that it moves between them nobody sees but by the clock. */
+API cuMemAllocManaged(CUdeviceptr *address, size_t size, unsigned flags)
+{
+    CUcontext current;
+    CUresult error = emu_enter_context(&current);
+    void *memory;
+
+    if (error)
+        return error;
+    if (!address || !size || (flags != 1 && flags != 2 && flags != 4))
+        return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    error = emu_unsafe();
+    if (!error)
+        error = allocate(current, MANAGED, &memory, size, flags);
+    if (!error)
+        *address = (uintptr_t)memory;
+    return emu_leave(error);
+}
+
+CUresult emu_managed_free(struct range *range)
+{
+    void *memory = range->access;
+    size_t size = range->size;
+
+    emu_range_remove(range->base);
+    munmap(memory, size);
+    return CUDA_SUCCESS;
+}
+
+static bool of_context(struct range *range, void *context)
+{
+    if (range->context != context)
+        return false;
+    if (range->kind == HOST_ALLOCATED || range->kind == MANAGED)
+        munmap(range->access, range->size);
+    return range->kind == HOST_ALLOCATED || range->kind == MANAGED ||
+           range->kind == HOST_REGISTERED;
+}
+
+void emu_host_end(CUcontext context)
+{
+    emu_range_each(of_context, context);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * memory.c -- device memory: cuMemAlloc and what asks about it
+ *
+ * The address that was freed last is given out again first: programs that mistake the new block for
+ * the old one are found. Freed bytes are gone. cuMemFree waits for all that the device does.
+ */
+#include <fcntl.h>
+#include <string.h>
+
+#include "emu.h"
+
+/* A block in the device's own file; the address's place in the view is its place in the file. */
+static CUresult allocate(CUcontext context, struct device *device, size_t size, uintptr_t *address)
+{
+    size_t whole = (size + 511) / 512 * 512;
+    struct range range = {.size = size, .kind = DEVICE, .device = device, .context = context};
+    CUresult error;
+
+    if (whole < size || whole > device->size - device->used)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    whole = (whole + EMU_PAGE - 1) / EMU_PAGE * EMU_PAGE;
+    range.base =
+        emu_range_gap((uintptr_t)device->view, (uintptr_t)device->view + device->size, whole);
+    if (!range.base)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    range.size = whole;
+    range.access = device->shadow + (range.base - (uintptr_t)device->view);
+    error = emu_range_add(&range);
+    if (error)
+        return error;
+    device->used += whole;
+    *address = range.base;
+    return CUDA_SUCCESS;
+}
+
+static void give_back(struct range *range)
+{
+    struct device *device = range->device;
+
+    device->used -= range->size;
+    fallocate(device->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+              range->access - device->shadow, (off_t)range->size);
+}
+
+static bool of_the_device(const struct range *range)
+{
+    return range->kind == DEVICE && !range->owner;
+}
+
+CUresult emu_memory_free(struct range *range)
+{
+    give_back(range);
+    emu_range_remove(range->base);
+    return CUDA_SUCCESS;
+}
+
+static bool of_context(struct range *range, void *context)
+{
+    if (!of_the_device(range) || range->context != context)
+        return false;
+    give_back(range);
+    return true;
+}
+
+void emu_memory_end(CUcontext context)
+{
+    emu_range_each(of_context, context);
+}
+
+API cuMemAlloc_v2(CUdeviceptr *address, size_t size)
+{
+    CUcontext current;
+    CUresult error = emu_enter_context(&current);
+    uintptr_t base;
+
+    if (error)
+        return error;
+    if (!address || !size)
+        return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    error = emu_unsafe();
+    if (!error)
+        error = allocate(current, current->device, size, &base);
+    if (!error)
+        *address = base;
+    return emu_leave(error);
+}
+
+API cuMemFree_v2(CUdeviceptr address)
+{
+    CUcontext current;
+    CUresult error = emu_enter_context(&current);
+    struct range *range;
+
+    if (error)
+        return error;
+    if (!address)
+        return emu_leave(CUDA_SUCCESS);
+    error = emu_unsafe();
+    range = emu_range_find((uintptr_t)address);
+    if (!error && (!range || range->base != address || range->owner ||
+                   (range->kind != DEVICE && range->kind != MANAGED)))
+        error = CUDA_ERROR_INVALID_VALUE;
+    if (error)
+        return emu_leave(error);
+    emu_await_device(range->device);
+    range = emu_range_find((uintptr_t)address); /* the table may have moved */
+    if (!range || range->base != address)
+        return emu_leave(CUDA_ERROR_INVALID_VALUE);
+    error = range->kind == MANAGED ? emu_managed_free(range) : emu_memory_free(range);
+    return emu_leave(error);
+}
+
+API cuMemGetInfo_v2(size_t *available, size_t *total)
+{
+    CUcontext current;
+    CUresult error = emu_enter_context(&current);
+
+    if (error)
+        return error;
+    *available = current->device->size - current->device->used;
+    *total = current->device->size;
+    return emu_leave(CUDA_SUCCESS);
+}
+
+API cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr address)
+{
+    CUresult error = emu_enter();
+    struct range *range;
+
+    if (error)
+        return error;
+    range = emu_range_find((uintptr_t)address);
+    if (!range || (range->kind != DEVICE && range->kind != MANAGED))
+        return emu_leave(CUDA_ERROR_NOT_FOUND);
+    if (base)
+        *base = range->base;
+    if (size)
+        *size = range->size;
+    return emu_leave(CUDA_SUCCESS);
+}

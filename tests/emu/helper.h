@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * helper.h -- what the emulator's test programs share
+ */
+#ifndef EMU_HELPER_H
+#define EMU_HELPER_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "api.h"
+
+#define MIB ((size_t)1 << 20)
+#define PAGE ((size_t)4096)
+
+#define ok(call) assert_int_equal((call), CUDA_SUCCESS)
+#define fails(error, call) assert_int_equal((call), (error))
+
+static CUmodule module;
+
+static void launch(const char *name, CUstream stream, void *a, void *b, void *c)
+{
+    void *arguments[] = {a, b, c};
+    CUfunction function;
+
+    if (!module)
+        ok(cuModuleLoadData(&module, ""));
+    ok(cuModuleGetFunction(&function, module, name));
+    ok(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
+}
+
+static inline void stamp(CUdeviceptr to, uint64_t words, uint32_t seed, CUstream stream)
+{
+    launch("stamp", stream, &to, &words, &seed);
+}
+
+static inline void spin(uint64_t milliseconds, CUstream stream)
+{
+    milliseconds *= 1000000;
+    launch("spin", stream, &milliseconds, NULL, NULL);
+}
+
+static inline void hold(volatile uint32_t *flag, uint32_t value, CUstream stream)
+{
+    CUdeviceptr address = (uintptr_t)flag;
+
+    launch("hold", stream, &address, &value, NULL);
+}
+
+static inline bool stamped(const uint32_t *words, size_t count, uint32_t seed)
+{
+    for (size_t i = 0; i < count; i++)
+        if (words[i] != seed + (uint32_t)i * 2654435761u)
+            return false;
+    return true;
+}
+
+static inline CUdeviceptr device_memory(size_t size)
+{
+    CUdeviceptr address;
+
+    ok(cuMemAlloc_v2(&address, size));
+    return address;
+}
+
+static inline void *pinned_memory(size_t size)
+{
+    void *memory;
+
+    ok(cuMemHostAlloc(&memory, size, 0));
+    return memory;
+}
+
+static inline CUstream stream_new(unsigned flags)
+{
+    CUstream stream;
+
+    ok(cuStreamCreate(&stream, flags));
+    return stream;
+}
+
+static inline CUevent event_new(void)
+{
+    CUevent event;
+
+    ok(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    return event;
+}
+
+/* The primary context of a device, made current. */
+static inline CUcontext context_of(CUdevice device)
+{
+    CUcontext context;
+
+    ok(cuDevicePrimaryCtxRetain(&context, device));
+    ok(cuCtxSetCurrent(context));
+    return context;
+}
+
+/* What a child that runs it ends with: its exit status, or minus its signal. */
+static inline int in_child(int (*function)(void *), void *argument)
+{
+    int status;
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (!child)
+        _exit(function(argument));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+#endif

@@ -54,7 +54,7 @@ KILL     := $(B)/tests/kill/step $(B)/tests/kill/saves $(B)/tests/kill/record $(
 VM       := $(B)/tests/vm/save
 # An emulated CUDA driver, for tests of what a GPU would do; see tests/emu/README.
 EMUTEST  := $(patsubst tests/emu/%.c,$(B)/tests/emu/%,$(wildcard tests/emu/*_test.c))
-EMU      := $(B)/tests/emu/libcuda.so.1 $(EMUTEST)
+EMU      := $(B)/tests/emu/libcuda.so.1 $(B)/tests/emu/libcudart.so.13 $(EMUTEST)
 MAN      := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 PROGRAMS := $(B)/portus-agent $(B)/portusd $(B)/portusctl
@@ -148,6 +148,11 @@ $(B)/tests/emu/%.o: tests/emu/%.c
 
 $(B)/tests/emu/libcuda.so.1: $(call objects,tests/emu/driver)
 	$(CC) -shared -pthread -Wl,-z,defs,-Bsymbolic,-soname,$(@F) -o $@ $^
+
+# As NVIDIA's, its symbols have a version: that of its name.
+$(B)/tests/emu/libcudart.so.13: $(call objects,tests/emu/runtime)
+	echo '$(@F) { global: cuda*; __cuda*; local: *; };' >$@.map
+	$(CC) -shared -pthread -Wl,-z,defs,-Bsymbolic,-soname,$(@F),--version-script=$@.map -o $@ $^
 
 $(B)/tests/emu/%_test: tests/emu/%_test.c $(B)/tests/emu/libcuda.so.1
 	$(CC) $(EMUFLAGS) -o $@ $(filter %.c %.so.1,$^) -Wl,-rpath,'$$ORIGIN' -lcmocka

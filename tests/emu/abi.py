@@ -12,7 +12,7 @@ if not os.path.exists(os.path.join(INCLUDE, "cuda.h")):
     print(f"no CUDA toolkit ({INCLUDE}/cuda.h)")
     sys.exit(77)
 failed = []
-for source in sorted(glob.glob(f"{HERE}/driver/*.c") + glob.glob(f"{HERE}/*_test.c")):
+for source in sorted(glob.glob(f"{HERE}/*/*.c") + glob.glob(f"{HERE}/*_test.c")):
     flags = ["-std=gnu11", "-D_GNU_SOURCE", "-DEMU_TOOLKIT", "-fsyntax-only", "-Wall", "-Werror"]
     done = subprocess.run(["gcc", *flags, f"-I{INCLUDE}", source], capture_output=True, text=True, check=False)
     if done.returncode:

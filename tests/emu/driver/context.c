@@ -137,6 +137,9 @@ static CUcontext context_new(struct device *device)
 static void context_end(CUcontext context)
 {
     emu_streams_end(context);
+    if (context == context->device->primary)
+        emu_pools_end(context->device);
+    emu_mapped_end(context);
     emu_memory_end(context);
     emu_host_end(context);
     context->destroyed = true;

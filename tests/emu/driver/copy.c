@@ -222,6 +222,89 @@ BOTH(cuMemcpyPeer,
      (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size),
      line(stream, (uintptr_t)to, DEVICE, (uintptr_t)from, DEVICE, size, AFTER_QUEUEING))
 
+/* ---- rectangles ---- */
+
+static CUresult flat(const CUDA_MEMCPY2D *c, struct rectangle *r)
+{
+    if (!c || c->srcMemoryType == CU_MEMORYTYPE_ARRAY || c->dstMemoryType == CU_MEMORYTYPE_ARRAY)
+        return c ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+    *r = (struct rectangle){
+        .to_pitch = c->dstPitch ? c->dstPitch : c->WidthInBytes,
+        .from_pitch = c->srcPitch ? c->srcPitch : c->WidthInBytes,
+        .width = c->WidthInBytes,
+        .height = c->Height,
+        .to_kind = c->dstMemoryType == CU_MEMORYTYPE_DEVICE ? DEVICE : PAGEABLE,
+        .from_kind = c->srcMemoryType == CU_MEMORYTYPE_DEVICE ? DEVICE : PAGEABLE,
+        .to = c->dstMemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)c->dstHost
+                                                     : (uintptr_t)c->dstDevice,
+        .from = c->srcMemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)c->srcHost
+                                                       : (uintptr_t)c->srcDevice,
+    };
+    r->to += c->dstXInBytes + c->dstY * r->to_pitch;
+    r->from += c->srcXInBytes + c->srcY * r->from_pitch;
+    return CUDA_SUCCESS;
+}
+
+static CUresult copy_2d(const CUDA_MEMCPY2D *c, CUstream stream, enum when when)
+{
+    struct rectangle r;
+    CUresult error = flat(c, &r);
+
+    return error ? error : submit(stream, &r, when);
+}
+
+static CUresult cuMemcpy2DAsync_v2_on(const CUDA_MEMCPY2D *c, CUstream stream)
+{
+    return copy_2d(c, stream, AFTER_QUEUEING);
+}
+STREAMED(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *c, CUstream stream), (c, stream))
+BOTH(cuMemcpy2D_v2, (const CUDA_MEMCPY2D *c), copy_2d(c, stream, AFTER_COPYING))
+BOTH(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *c), copy_2d(c, stream, AFTER_COPYING))
+
+/* ---- batches: one call, in any order among themselves; here in the order of their numbers ---- */
+
+static CUresult batch(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count,
+                      CUmemcpyAttributes *attributes, size_t *indices, size_t attributes_count,
+                      size_t *failed, CUstream stream)
+{
+    CUresult error = CUDA_SUCCESS;
+
+    if (!to || !from || !sizes || !count || !attributes || !indices || !attributes_count ||
+        indices[0] != 0 || !stream || stream == CU_STREAM_LEGACY)
+        return CUDA_ERROR_INVALID_VALUE; /* the legacy stream is not allowed */
+    for (size_t i = 0; i < count && !error; i++) {
+        if (failed)
+            *failed = i;
+        error = line(stream, (uintptr_t)to[i], PAGEABLE, (uintptr_t)from[i], PAGEABLE, sizes[i],
+                     AFTER_QUEUEING);
+    }
+    return error;
+}
+
+static CUresult cuMemcpyBatchAsync_on(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes,
+                                      size_t count, CUmemcpyAttributes *attributes, size_t *indices,
+                                      size_t attributes_count, size_t *failed, CUstream stream)
+{
+    return batch(to, from, sizes, count, attributes, indices, attributes_count, failed, stream);
+}
+STREAMED(cuMemcpyBatchAsync,
+         (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t count,
+          CUmemcpyAttributes *attributes, size_t *indices, size_t attributes_count, size_t *failed,
+          CUstream stream),
+         (to, from, sizes, count, attributes, indices, attributes_count, failed, stream))
+
+static CUresult cuMemcpyBatchAsync_v2_on(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes,
+                                         size_t count, CUmemcpyAttributes *attributes,
+                                         size_t *indices, size_t attributes_count, CUstream stream)
+{
+    return batch(to, from, sizes, count, attributes, indices, attributes_count, NULL, stream);
+}
+STREAMED(cuMemcpyBatchAsync_v2,
+         (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t count,
+          CUmemcpyAttributes *attributes, size_t *indices, size_t attributes_count,
+          CUstream stream),
+         (to, from, sizes, count, attributes, indices, attributes_count, stream))
+
 /* ---- fills ---- */
 
 static CUresult fill(struct work *work)

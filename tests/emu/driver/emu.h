@@ -79,8 +79,9 @@ struct range {
     CUcontext context;
     unsigned flags;
     uint64_t id;
-    bool mapped; /* by cuMemMap */
-    void *owner; /* of what made it: vmm, pool, ipc */
+    bool mapped;       /* by cuMemMap */
+    CUmemoryPool pool; /* that it is a block of */
+    void *owner;       /* of what made it: vmm, pool, ipc */
 };
 
 CUresult emu_range_add(const struct range *range);
@@ -95,11 +96,21 @@ uintptr_t emu_range_gap(uintptr_t from, uintptr_t to, size_t size);
 /* Where to reach size bytes that the program calls address; NULL: the device may not. */
 char *emu_reach(CUcontext context, uintptr_t address, size_t size, enum range_kind *kind);
 CUresult emu_memory_free(struct range *range); /* a block of cuMemAlloc */
+CUresult emu_memory_allocate(CUcontext context, struct device *device, size_t size, void *owner,
+                             struct range *range);
+bool emu_pool_free(struct range *range);
+void emu_pools_end(struct device *device);
+void emu_mapped_end(CUcontext context);
 CUresult emu_managed_free(struct range *range);
 void emu_memory_end(CUcontext context); /* all of a context that ends */
 void emu_host_end(CUcontext context);
 
 /* ---- stream.c ---- */
+
+struct nodes {
+    CUgraphNode *node;
+    size_t count;
+};
 
 struct wait {
     CUstream stream;
@@ -131,7 +142,8 @@ struct CUstream_st {
     struct work *first, *last, *current;
     bool running; /* has a thread */
     pthread_cond_t arrived;
-    struct capture *capture;
+    struct capture *capture; /* NULL: works are done */
+    struct nodes tail;       /* what the next one depends on, while captured */
 };
 
 void *emu_work(size_t size, CUresult (*run)(struct work *));
@@ -153,6 +165,30 @@ static inline CUstream emu_per_thread(CUstream stream)
     return stream ? stream : CU_STREAM_PER_THREAD;
 }
 
+/* ---- graph.c ---- */
+
+struct CUgraphNode_st {
+    CUgraph graph;
+    struct work *work; /* NULL: nothing but an order */
+    struct nodes after;
+    bool reached; /* of capture.c */
+};
+
+struct CUgraph_st {
+    struct nodes nodes; /* each behind those that it depends on */
+    struct user {
+        struct CUuserObject_st *object;
+        unsigned count;
+    } * users;
+    unsigned users_count;
+};
+
+CUgraph emu_graph(void);
+CUgraphNode emu_graph_add(CUgraph graph, struct work *work, const struct nodes *after);
+void emu_graph_drop(CUgraph graph);
+bool emu_nodes_add(struct nodes *nodes, const struct nodes *more); /* those it has not */
+bool emu_nodes_set(struct nodes *nodes, const struct nodes *those);
+
 /* ---- capture.c ---- */
 
 /* Whether this thread may do what is unsafe while streams are captured; if not, they are void. */
@@ -160,6 +196,9 @@ CUresult emu_unsafe(void);
 CUresult emu_unsafe_stream(CUstream stream); /* to wait for it is an error, and voids its capture */
 CUresult emu_captured(CUstream stream, struct work *work); /* takes it over */
 CUresult emu_capture_implicit(CUcontext context); /* use of the legacy stream beside captures */
+CUresult emu_capture_join(CUstream stream, struct capture *capture, const struct nodes *after);
+CUresult emu_capture_void(struct capture *capture, CUresult error); /* returns the error */
+void emu_capture_end(CUstream stream); /* it goes while it is captured */
 
 /* Defines `name` and its form for the per-thread default stream, which both call name_on. */
 #define STREAMED(name, parameters, arguments)                                                      \

@@ -11,26 +11,26 @@
 #include "emu.h"
 
 /* A block in the device's own file; the address's place in the view is its place in the file. */
-static CUresult allocate(CUcontext context, struct device *device, size_t size, uintptr_t *address)
+CUresult emu_memory_allocate(CUcontext context, struct device *device, size_t size, void *owner,
+                             struct range *range)
 {
-    size_t whole = (size + 511) / 512 * 512;
-    struct range range = {.size = size, .kind = DEVICE, .device = device, .context = context};
+    struct range made = {.kind = DEVICE, .device = device, .context = context, .owner = owner};
     CUresult error;
 
-    if (whole < size || whole > device->size - device->used)
+    size = (size + EMU_PAGE - 1) / EMU_PAGE * EMU_PAGE;
+    if (!size || size > device->size - device->used)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    whole = (whole + EMU_PAGE - 1) / EMU_PAGE * EMU_PAGE;
-    range.base =
-        emu_range_gap((uintptr_t)device->view, (uintptr_t)device->view + device->size, whole);
-    if (!range.base)
+    made.base =
+        emu_range_gap((uintptr_t)device->view, (uintptr_t)device->view + device->size, size);
+    if (!made.base)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    range.size = whole;
-    range.access = device->shadow + (range.base - (uintptr_t)device->view);
-    error = emu_range_add(&range);
+    made.size = size;
+    made.access = device->shadow + (made.base - (uintptr_t)device->view);
+    error = emu_range_add(&made);
     if (error)
         return error;
-    device->used += whole;
-    *address = range.base;
+    device->used += size;
+    *range = made;
     return CUDA_SUCCESS;
 }
 
@@ -72,7 +72,7 @@ API cuMemAlloc_v2(CUdeviceptr *address, size_t size)
 {
     CUcontext current;
     CUresult error = emu_enter_context(&current);
-    uintptr_t base;
+    struct range range;
 
     if (error)
         return error;
@@ -80,9 +80,9 @@ API cuMemAlloc_v2(CUdeviceptr *address, size_t size)
         return emu_leave(CUDA_ERROR_INVALID_VALUE);
     error = emu_unsafe();
     if (!error)
-        error = allocate(current, current->device, size, &base);
+        error = emu_memory_allocate(current, current->device, size, NULL, &range);
     if (!error)
-        *address = base;
+        *address = range.base;
     return emu_leave(error);
 }
 
@@ -98,7 +98,7 @@ API cuMemFree_v2(CUdeviceptr address)
         return emu_leave(CUDA_SUCCESS);
     error = emu_unsafe();
     range = emu_range_find((uintptr_t)address);
-    if (!error && (!range || range->base != address || range->owner ||
+    if (!error && (!range || range->base != address || (range->owner && !range->pool) ||
                    (range->kind != DEVICE && range->kind != MANAGED)))
         error = CUDA_ERROR_INVALID_VALUE;
     if (error)
@@ -107,7 +107,10 @@ API cuMemFree_v2(CUdeviceptr address)
     range = emu_range_find((uintptr_t)address); /* the table may have moved */
     if (!range || range->base != address)
         return emu_leave(CUDA_ERROR_INVALID_VALUE);
-    error = range->kind == MANAGED ? emu_managed_free(range) : emu_memory_free(range);
+    if (range->pool)
+        error = emu_pool_free(range) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    else
+        error = range->kind == MANAGED ? emu_managed_free(range) : emu_memory_free(range);
     return emu_leave(error);
 }
 

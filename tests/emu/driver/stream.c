@@ -277,6 +277,7 @@ void emu_await_device(struct device *device)
 
 static void cut_short(CUstream stream)
 {
+    emu_capture_end(stream);
     stream->magic = 0;
     stream->ended = true;
     for (struct work *work = stream->first, *next; work; work = next) {
@@ -339,6 +340,7 @@ API cuStreamDestroy_v2(CUstream stream)
         stream->magic != MAGIC)
         return emu_leave(CUDA_ERROR_INVALID_HANDLE);
     context = stream->context;
+    emu_capture_end(stream);
     stream->magic = 0;
     stream->ended = true;
     pthread_cond_signal(&stream->arrived);

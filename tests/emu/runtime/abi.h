@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * abi.h -- what the emulated runtime needs of CUDA 13's binary interface; see ../abi.h
+ */
+#ifndef EMU_RUNTIME_ABI_H
+#define EMU_RUNTIME_ABI_H
+
+#include "../abi.h"
+
+#ifdef EMU_TOOLKIT
+#include <cuda_runtime_api.h>
+#else
+
+typedef enum cudaError {
+#define X(name, value, text) name = value,
+#include "errors.def"
+#undef X
+} cudaError_t;
+
+typedef CUstream cudaStream_t;
+typedef CUevent cudaEvent_t;
+typedef CUgraph cudaGraph_t;
+typedef CUgraphExec cudaGraphExec_t;
+typedef CUgraphNode cudaGraphNode_t;
+typedef CUmemoryPool cudaMemPool_t;
+typedef CUuserObject cudaUserObject_t;
+typedef CUgraphEdgeData cudaGraphEdgeData;
+typedef CUhostFn cudaHostFn_t;
+typedef struct CUkern_st *cudaKernel_t;
+typedef struct CUlib_st *cudaLibrary_t;
+typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void *data);
+typedef unsigned long long cudaGraphConditionalHandle;
+
+typedef struct dim3 {
+    unsigned x, y, z;
+} dim3;
+typedef struct uint3 {
+    unsigned x, y, z;
+} uint3;
+typedef struct cudaIpcMemHandle_st {
+    char reserved[64];
+} cudaIpcMemHandle_t;
+typedef struct cudaIpcEventHandle_st {
+    char reserved[64];
+} cudaIpcEventHandle_t;
+
+enum cudaMemcpyKind {
+    cudaMemcpyHostToHost,
+    cudaMemcpyHostToDevice,
+    cudaMemcpyDeviceToHost,
+    cudaMemcpyDeviceToDevice,
+    cudaMemcpyDefault,
+};
+enum cudaMemoryType {
+    cudaMemoryTypeUnregistered,
+    cudaMemoryTypeHost,
+    cudaMemoryTypeDevice,
+    cudaMemoryTypeManaged,
+};
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal };
+enum cudaDeviceAttr { cudaDevAttrMaxThreadsPerBlock = 1 };
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+enum cudaMemPoolAttr { cudaMemPoolReuseFollowEventDependencies = 1 };
+enum cudaGraphMemAttributeType { cudaGraphMemAttrUsedMemCurrent };
+enum cudaJitOption { cudaJitMaxRegisters };
+enum cudaLibraryOption { cudaLibraryHostUniversalFunctionAndDataTable };
+enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess };
+
+struct cudaPointerAttributes {
+    enum cudaMemoryType type;
+    int device;
+    void *devicePointer, *hostPointer;
+    long reserved[8];
+};
+
+struct cudaFuncAttributes {
+    size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
+    int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, cacheModeCA;
+    int maxDynamicSharedSizeBytes, preferredShmemCarveout, clusterDimMustBeSet;
+    int requiredClusterWidth, requiredClusterHeight, requiredClusterDepth;
+    int clusterSchedulingPolicyPreference, nonPortableClusterSizeAllowed;
+    int reserved[16];
+};
+
+typedef struct cudaLaunchConfig_st {
+    dim3 gridDim, blockDim;
+    size_t dynamicSmemBytes;
+    cudaStream_t stream;
+    struct cudaLaunchAttribute_st *attrs;
+    unsigned numAttrs;
+} cudaLaunchConfig_t;
+
+struct cudaMemLocation {
+    int type, id;
+};
+struct cudaMemAccessDesc {
+    struct cudaMemLocation location;
+    int flags;
+};
+struct cudaMemcpyAttributes {
+    int srcAccessOrder;
+    struct cudaMemLocation srcLocHint, dstLocHint;
+    unsigned flags;
+};
+struct cudaGraphNodeParams {
+    int type, reserved[3];
+    long long parameters[29], more;
+};
+
+struct cudaDeviceProp {
+    char name[256];
+    CUuuid uuid;
+    char luid[8];
+    unsigned luidDeviceNodeMask;
+    size_t totalGlobalMem, sharedMemPerBlock;
+    int regsPerBlock, warpSize;
+    size_t memPitch;
+    int maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3];
+    size_t totalConstMem;
+    int major, minor;
+    size_t textureAlignment, texturePitchAlignment;
+    int multiProcessorCount, integrated, canMapHostMemory;
+    int textures_and_surfaces[39];
+    size_t surfaceAlignment;
+    int concurrentKernels, ECCEnabled, pciBusID, pciDeviceID, pciDomainID, tccDriver;
+    int asyncEngineCount, unifiedAddressing, memoryBusWidth, l2CacheSize, persistingL2CacheMaxSize;
+    int maxThreadsPerMultiProcessor, streamPrioritiesSupported, globalL1CacheSupported;
+    int localL1CacheSupported;
+    size_t sharedMemPerMultiprocessor;
+    int regsPerMultiprocessor, managedMemory, isMultiGpuBoard, multiGpuBoardGroupID;
+    int hostNativeAtomicSupported, pageableMemoryAccess, concurrentManagedAccess;
+    int computePreemptionSupported, canUseHostPointerForRegisteredMem, cooperativeLaunch;
+    size_t sharedMemPerBlockOptin;
+    int pageableMemoryAccessUsesHostPageTables, directManagedMemAccessFromHost;
+    int maxBlocksPerMultiProcessor, accessPolicyMaxWindowSize;
+    size_t reservedSharedMemPerBlock;
+    int hostRegisterSupported, sparseCudaArraySupported, hostRegisterReadOnlySupported;
+    int timelineSemaphoreInteropSupported, memoryPoolsSupported, gpuDirectRDMASupported;
+    unsigned gpuDirectRDMAFlushWritesOptions;
+    int gpuDirectRDMAWritesOrdering;
+    unsigned memoryPoolSupportedHandleTypes;
+    int deferredMappingCudaArraySupported, ipcEventSupported, clusterLaunch;
+    int unifiedFunctionPointers, deviceNumaConfig, deviceNumaId, mpsEnabled, hostNumaId;
+    unsigned gpuPciDeviceID, gpuPciSubsystemID;
+    int hostNumaMultinodeIpcSupported, reserved[56];
+};
+#endif
+
+_Static_assert(sizeof(struct cudaPointerAttributes) == 88, "cudaPointerAttributes");
+_Static_assert(sizeof(struct cudaFuncAttributes) == 144, "cudaFuncAttributes");
+_Static_assert(sizeof(cudaLaunchConfig_t) == 56, "cudaLaunchConfig_t");
+_Static_assert(sizeof(struct cudaMemAccessDesc) == 12, "cudaMemAccessDesc");
+_Static_assert(sizeof(struct cudaMemcpyAttributes) == 24, "cudaMemcpyAttributes");
+_Static_assert(sizeof(struct cudaGraphNodeParams) == 256, "cudaGraphNodeParams");
+_Static_assert(sizeof(struct cudaDeviceProp) == 1008, "cudaDeviceProp");
+_Static_assert(offsetof(struct cudaDeviceProp, surfaceAlignment) == 552, "cudaDeviceProp");
+_Static_assert(offsetof(struct cudaDeviceProp, sharedMemPerBlockOptin) == 672, "cudaDeviceProp");
+#define X(name, value, text) _Static_assert(name == value, #name);
+#include "errors.def"
+#undef X
+
+#endif

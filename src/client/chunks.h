@@ -28,4 +28,14 @@ void portus_chunks_used(struct portus_chunks *chunks, uint64_t position, uint64_
 void portus_chunks_hold(struct portus_chunks *chunks, uint64_t position);
 void portus_chunks_unhold(struct portus_chunks *chunks, uint64_t position);
 
+/*
+ * Takes and keeps a slot for at most length bytes that follow each other, the first of which lies
+ * in_page bytes into its page. Returns the bytes taken, of whole pages where it is not all, or 0.
+ * The rest as above.
+ */
+uint64_t portus_chunks_slot(struct portus_chunks *chunks, uint32_t in_page, uint64_t length,
+                            uint64_t head, uint64_t tail, uint64_t ring_bytes, uint64_t *position);
+void portus_chunks_keep(struct portus_chunks *chunks, uint64_t position, uint64_t length);
+void portus_chunks_give(struct portus_chunks *chunks, uint64_t position, uint64_t length);
+
 #endif

@@ -134,6 +134,11 @@ static int greet(struct portus_link *link, const struct portus_link_options *opt
             error = -ENOMEM;
             goto close;
         }
+        link->memory = portus_descriptor_raise(fds[2]);
+        fds[2] = -1;
+        error = link->memory < 0 ? -EMFILE : 0;
+        if (error != 0)
+            goto close;
     }
     link->doorbell = portus_descriptor_raise(fds[1]);
     fds[1] = -1;
@@ -182,7 +187,7 @@ int portus_link_open(struct portus_link *out, const struct portus_link_options *
     }
     for (;;) {
         memset(&link, 0, sizeof(link));
-        link.socket = link.doorbell = link.keeper = -1;
+        link.socket = link.doorbell = link.keeper = link.memory = -1;
         error = connect_once(&address, length, &link.socket, &link.keeper, why);
         if (error == 0) {
             link.socket = portus_descriptor_raise(link.socket);
@@ -230,8 +235,9 @@ void portus_link_close(struct portus_link *link)
     portus_descriptor_close(&link->socket);
     portus_descriptor_close(&link->doorbell);
     portus_descriptor_close(&link->keeper);
+    portus_descriptor_close(&link->memory);
     memset(link, 0, sizeof(*link));
-    link->socket = link->doorbell = link->keeper = -1;
+    link->socket = link->doorbell = link->keeper = link->memory = -1;
 }
 
 bool portus_link_dead(const struct portus_link *link)

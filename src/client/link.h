@@ -21,6 +21,7 @@ struct portus_link {
     int socket;                     /* to the agent; hangs up when keeper and worker are gone */
     int doorbell;                   /* eventfd that wakes the worker */
     int keeper;                     /* pidfd of the keeper */
+    int memory;                     /* the ring's memfd; -1 for a looker */
     struct portus_control *control; /* mapped */
     uint32_t session;               /* number of ours; UINT32_MAX for a looker */
     bool first;                     /* the agent's first client */

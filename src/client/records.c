@@ -74,6 +74,19 @@ uint32_t portus_records_take(struct portus_writer *writer, uint64_t offset, size
     return taken;
 }
 
+uint64_t portus_records_slot(struct portus_writer *writer, uint32_t in_page, uint64_t length,
+                             uint64_t *position)
+{
+    struct portus_session *session = writer->session;
+    uint64_t taken =
+        portus_chunks_slot(&writer->chunks, in_page, length, writer->head, through(session),
+                           atomic_load(&session->ring_bytes), position);
+
+    if (taken == 0)
+        starve(session);
+    return taken;
+}
+
 int portus_records_reserve(struct portus_writer *writer, unsigned number, uint64_t position,
                            uint32_t length, uint64_t *sequence)
 {

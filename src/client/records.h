@@ -17,6 +17,10 @@ int portus_records_admit(struct portus_writer *writer);
 uint32_t portus_records_take(struct portus_writer *writer, uint64_t offset, size_t length,
                              uint64_t *position);
 
+/* The same for a slot: see slot.h. */
+uint64_t portus_records_slot(struct portus_writer *writer, uint32_t in_page, uint64_t length,
+                             uint64_t *position);
+
 /*
  * Reserves a record of a file for the space at position. 1 and its *sequence; 0:
  * wait; a negative errno: the file is stopped.

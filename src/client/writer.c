@@ -241,6 +241,12 @@ drop:
     return error;
 }
 
+/* Nothing waits for the drain: what has no room then waits for who holds it. */
+static bool drained_all(const struct portus_writer *writer)
+{
+    return atomic_load(&writer->session->head) >> 1 == atomic_load(&writer->session->tail);
+}
+
 size_t portus_writer_append(struct portus_writer *writer, unsigned number, const void *data,
                             size_t length, uint64_t offset, uint64_t *waited)
 {
@@ -270,6 +276,8 @@ size_t portus_writer_append(struct portus_writer *writer, unsigned number, const
         if (admitted == 0) {
             if (began == 0)
                 began = portus_now();
+            if (writer->relieve != NULL && writer->chunks.held != 0 && drained_all(writer))
+                writer->relieve(writer);
             portus_writer_pause(writer, &patience);
             continue;
         }

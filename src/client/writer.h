@@ -35,6 +35,8 @@ struct portus_chunks {
     uint64_t first, end; /* of the queue */
     uint32_t current;    /* the chunk that is being filled; UINT32_MAX: none */
     uint32_t cursor;     /* first free byte in it */
+    uint32_t slot;       /* the chunk that the last slot ends in; UINT32_MAX: none */
+    uint32_t slot_end;   /* first free byte in that */
 };
 
 struct portus_writer {
@@ -55,6 +57,8 @@ struct portus_writer {
     int keep[PORTUS_FILES];  /* our own copy of each engaged description, or -1 */
     bool used[PORTUS_FILES]; /* the caller still goes by this number */
     bool stored;             /* there is a store, which reads files that are whole */
+    /* Called by who waits for room that slots may have; no lock is held. */
+    void (*relieve)(struct portus_writer *writer);
 };
 
 /* A file to be engaged. Numbers as in struct portus_file. */

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pages.c -- what lies where in this process's memory, as the kernel says
+ *
+ * By the ioctls of newer kernels, and by the text and table that older ones have: proc_pid_maps(5)
+ * PROCMAP_QUERY, Linux 6.11; mm/pagemap PAGEMAP_SCAN, Linux 6.7. Spelled out, as headers may be
+ * older. A page of a private mapping of a file is the file's as long as nobody has written to
+ * it: then the kernel has made a copy, which is anonymous memory, present or swapped out.
+ */
+#include "client/pages.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#define PAGE 4096ul
+
+struct mapping_query {
+    uint64_t size, query_flags, query_addr;
+    uint64_t start, end, flags, page_size, offset, inode;
+    uint32_t major, minor, name_size, build_id_size;
+    uint64_t name, build_id;
+};
+#define MAPPING_QUERY _IOWR('f', 17, struct mapping_query)
+#define QUERY_SHARED 8u
+#define QUERY_OR_NEXT 0x10u
+#define QUERY_OF_FILE 0x20u
+
+struct page_region {
+    uint64_t start, end, categories;
+};
+struct page_scan {
+    uint64_t size, flags, start, end, walk_end, regions, regions_count, pages_most;
+    uint64_t inverted, all_of, any_of, returned;
+};
+#define PAGE_SCAN _IOWR('f', 16, struct page_scan)
+#define PAGE_FILE (1u << 2)
+#define PAGE_PRESENT (1u << 3)
+#define PAGE_SWAPPED (1u << 4)
+
+#define TABLE_FILE (1ull << 61)
+#define TABLE_SWAPPED (1ull << 62)
+#define TABLE_PRESENT (1ull << 63)
+
+static bool by_query(int maps, uintptr_t at, uint32_t flags, struct portus_mapping *mapping)
+{
+    char name[4096] = "";
+    struct mapping_query query = {.size = sizeof(query),
+                                  .query_flags = QUERY_OR_NEXT | flags,
+                                  .query_addr = at,
+                                  .name_size = sizeof(name),
+                                  .name = (uintptr_t)name};
+
+    if (syscall(SYS_ioctl, maps, MAPPING_QUERY, &query) < 0)
+        return false;
+    *mapping = (struct portus_mapping){.start = query.start,
+                                       .end = query.end,
+                                       .flags = (uint32_t)query.flags,
+                                       .offset = query.offset,
+                                       .device = makedev(query.major, query.minor),
+                                       .inode = query.inode};
+    memcpy(mapping->name, name, sizeof(mapping->name) - 1);
+    return true;
+}
+
+/* A line of proc_pid_maps(5), NUL-terminated. */
+static bool parse(const char *line, struct portus_mapping *mapping)
+{
+    char *end;
+
+    mapping->start = strtoul(line, &end, 16);
+    if (*end != '-')
+        return false;
+    mapping->end = strtoul(end + 1, &end, 16);
+    if (*end != ' ' || strlen(end) < 6)
+        return false;
+    mapping->flags =
+        (end[1] == 'r' ? PORTUS_MAPPING_READ : 0) | (end[2] == 'w' ? PORTUS_MAPPING_WRITE : 0) |
+        (end[3] == 'x' ? PORTUS_MAPPING_EXECUTE : 0) | (end[4] == 's' ? PORTUS_MAPPING_SHARED : 0);
+    mapping->offset = strtoul(end + 5, &end, 16);
+    mapping->device = strtoul(end, &end, 16) << 32;
+    if (*end != ':')
+        return false;
+    mapping->device =
+        makedev((unsigned)(mapping->device >> 32), (unsigned)strtoul(end + 1, &end, 16));
+    mapping->inode = strtoul(end, &end, 10);
+    end += strspn(end, " ");
+    memset(mapping->name, 0, sizeof(mapping->name));
+    strncpy(mapping->name, end, sizeof(mapping->name) - 1);
+    return true;
+}
+
+/* Before 6.11. The text comes page by page; a line that is cut off is read again with the next. */
+static bool by_text(int maps, uintptr_t at, struct portus_mapping *mapping)
+{
+    char text[8192 + 1];
+    off_t offset = 0;
+
+    for (;;) {
+        long length = syscall(SYS_pread64, maps, text, sizeof(text) - 1, offset);
+        char *line = text, *next;
+
+        if (length <= 0)
+            return false;
+        text[length] = '\0';
+        while ((next = strchr(line, '\n')) != NULL) {
+            *next = '\0';
+            if (parse(line, mapping) && mapping->end > at)
+                return true;
+            line = next + 1;
+        }
+        if (line == text)
+            return false;
+        offset += line - text;
+    }
+}
+
+static bool find(const struct portus_source *source, uintptr_t at, uint32_t flags,
+                 struct portus_mapping *mapping)
+{
+    return source->maps >= 0 &&
+           (by_query(source->maps, at, flags, mapping) ||
+            (errno != ENOENT && errno != ESRCH && by_text(source->maps, at, mapping)));
+}
+
+bool portus_mapping_at(const struct portus_source *source, uintptr_t at,
+                       struct portus_mapping *mapping)
+{
+    return find(source, at, 0, mapping);
+}
+
+bool portus_mapping_of_file(const struct portus_source *source, uintptr_t at,
+                            struct portus_mapping *mapping)
+{
+    return find(source, at, QUERY_OF_FILE, mapping);
+}
+
+/* Before 6.7. */
+static int own_by_table(int pages, uintptr_t start, uintptr_t end, uintptr_t *from, uintptr_t *to)
+{
+    uint64_t entry[512];
+    bool found = false;
+
+    for (uintptr_t at = start; at < end;) {
+        size_t count = (end - at) / PAGE < 512 ? (end - at) / PAGE : 512;
+        long got = syscall(SYS_pread64, pages, entry, count * sizeof(*entry),
+                           (off_t)(at / PAGE * sizeof(*entry)));
+
+        if (got <= 0)
+            return got < 0 ? -errno : -EIO;
+        for (size_t i = 0; i < (size_t)got / sizeof(*entry); i++, at += PAGE) {
+            bool own = (entry[i] & (TABLE_PRESENT | TABLE_SWAPPED)) && !(entry[i] & TABLE_FILE);
+            if (own && !found)
+                *from = at;
+            if (!own && found) {
+                *to = at;
+                return 1;
+            }
+            found |= own;
+        }
+    }
+    *to = end;
+    return found;
+}
+
+int portus_pages_own(const struct portus_source *source, uintptr_t start, uintptr_t end,
+                     uintptr_t *from, uintptr_t *to)
+{
+    struct page_region region = {0};
+    struct page_scan scan = {.size = sizeof(scan),
+                             .start = start,
+                             .end = end,
+                             .regions = (uintptr_t)&region,
+                             .regions_count = 1,
+                             .inverted = PAGE_FILE,
+                             .all_of = PAGE_FILE,
+                             .any_of = PAGE_PRESENT | PAGE_SWAPPED,
+                             .returned = PAGE_FILE};
+    long found;
+
+    if (source->pages < 0)
+        return -ENOENT;
+    found = syscall(SYS_ioctl, source->pages, PAGE_SCAN, &scan);
+    if (found < 0)
+        return own_by_table(source->pages, start, end, from, to);
+    *from = region.start;
+    *to = region.end;
+    return found != 0;
+}

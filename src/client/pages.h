@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pages.h -- what lies where in this process's memory, as the kernel says
+ */
+#ifndef PORTUS_PAGES_H
+#define PORTUS_PAGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/source.h"
+
+#define PORTUS_MAPPING_READ 1u
+#define PORTUS_MAPPING_WRITE 2u
+#define PORTUS_MAPPING_EXECUTE 4u
+#define PORTUS_MAPPING_SHARED 8u
+
+struct portus_mapping {
+    uintptr_t start, end;
+    uint32_t flags;
+    uint64_t offset, device, inode; /* of a file; inode 0: it is none */
+    char name[32];                  /* or the beginning of it */
+};
+
+/* The mapping that `at` lies in, or the next one above it. False: none, or it cannot be seen. */
+bool portus_mapping_at(const struct portus_source *source, uintptr_t at,
+                       struct portus_mapping *mapping);
+
+/* The same, where only mappings of files are of interest; others may be returned, too. */
+bool portus_mapping_of_file(const struct portus_source *source, uintptr_t at,
+                            struct portus_mapping *mapping);
+
+/*
+ * The first pages between start and end, both on pages, in a private mapping of a file, that
+ * are the process's own copies, as it has written to them. 1: [*from, *to); 0: there are none;
+ * a negative errno: it cannot be seen.
+ */
+int portus_pages_own(const struct portus_source *source, uintptr_t start, uintptr_t end,
+                     uintptr_t *from, uintptr_t *to);
+
+#endif

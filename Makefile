@@ -84,9 +84,9 @@ $(B)/portusctl: $(CTL) $(POOL) $(CLIENT) $(COMMON)
 # when it is called (lazy), as most programs that have it loaded never save anything;
 # libdl and libpthread are not named, see preload/versions.h. Of what it exports it calls
 # itself: syscall and clone are to be the real ones there (wrap).
-$(B)/shim.map: preload/hooks.def scripts/shim-map
+$(B)/shim.map: preload/hooks.def preload/cuda_hooks.def scripts/shim-map
 	@mkdir -p $(@D)
-	sh scripts/shim-map preload/hooks.def >$@
+	sh scripts/shim-map preload/hooks.def preload/cuda_hooks.def >$@
 
 $(B)/libportus_shim.so: $(SHIM) $(CLIENT) $(FORMAT) $(COMMON) $(B)/shim.map
 	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-z,defs,-z,lazy,-z,relro,-z,noseparate-code,-z,nodelete \
@@ -109,6 +109,8 @@ $(B)/tests/unit/%: tests/unit/%.c $(CLIENT) $(FORMAT) $(COMMON)
 	@mkdir -p $(@D)
 	$(CC) $(BASE) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $< $(filter %.o,$^) -lcmocka
 
+$(B)/tests/shim/cuda_%: LDLIBS = -L$(B)/tests/emu -l:libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../emu'
+$(filter $(B)/tests/shim/cuda_%,$(SHIMTEST)): $(B)/tests/emu/libcuda.so.1
 $(B)/tests/shim/libaio: LDLIBS = -laio
 $(B)/tests/shim/uring: LDLIBS = -luring
 $(B)/tests/shim/%: tests/shim/%.c

@@ -19,6 +19,7 @@
 #include "common/log.h"
 #include "file_private.h"
 #include "habit.h"
+#include "policy.h"
 #include "real.h"
 #include "shim.h"
 #include "summary.h"
@@ -31,6 +32,7 @@ const char *file_single_threaded = &not_alone;
 
 struct file files[FILES];
 static struct portus_lock table; /* of allocation */
+static _Atomic unsigned most;    /* no file was ever at or above it */
 
 static int identity(int fd, struct statx *status)
 {
@@ -71,6 +73,8 @@ void file_candidate(int fd, bool created, bool emptied)
             continue;
         /* The lock is kept as it is: somebody may just be leaving it. */
         file->head_length = 0;
+        atomic_store(&file->first, fd);
+        atomic_store(&file->named, 0);
         file->created = created;
         file->emptied = emptied;
         file->captured = false;
@@ -81,6 +85,8 @@ void file_candidate(int fd, bool created, bool emptied)
         atomic_store(&file->streamed, fdtab_stream(fd));
         file->reserved_from = file->reserved_to = 0;
         atomic_store(&file->fds, 1);
+        if (i >= atomic_load(&most))
+            atomic_store(&most, i + 1);
         atomic_store(&file->state, FILE_CANDIDATE);
         atomic_store(&fdtab[fd], (uint16_t)(i + 1));
         break;
@@ -458,6 +464,25 @@ void file_replace(int fd)
         portus_writer_untold(&shim.writer, -error);
         shim_done();
     }
+}
+
+bool files_saving(void)
+{
+    for (unsigned i = 0; i < atomic_load(&most); i++) {
+        struct file *file = &files[i];
+        uint32_t state = atomic_load(&file->state);
+        int fd = atomic_load(&file->first);
+
+        if (state == FILE_ENGAGED)
+            return true;
+        if (state != FILE_CANDIDATE)
+            continue;
+        if (atomic_load(&file->named) == 0 && fdtab_file(fd) == file)
+            atomic_store(&file->named, policy_named(file, fd) ? 1 : 2);
+        if (atomic_load(&file->named) == 1)
+            return true;
+    }
+    return false;
 }
 
 void files_release(bool closed_too)

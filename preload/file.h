@@ -35,6 +35,8 @@ struct file {
     uint64_t sized;                      /* by the program, before the first byte; 0: it was not */
     uint8_t head[FILE_HEAD];             /* first bytes of the file, for policy */
     uint8_t head_length;
+    _Atomic int first;     /* the descriptor that it was opened as */
+    _Atomic uint8_t named; /* of a candidate, by its name: 1 a checkpoint, 2 not; 0: not looked */
     _Atomic bool streamed; /* a stream is on it, or was: see file_streamed */
     bool created;          /* by the open that we saw, not only emptied */
     bool emptied;          /* by that open: it takes the place of what it was */
@@ -178,6 +180,7 @@ int file_close(int fd);
 void file_replace(int fd);
 
 /* All files of this process */
+bool files_saving(void);             /* whether a checkpoint is open for writing, or may be */
 void files_release(bool closed_too); /* waits; closed_too: also what is closed and live */
 int files_before_unlogged(void);     /* file_before_unlogged, where it is not known which */
 void files_share(void);              /* no candidate becomes engaged any more */

@@ -46,10 +46,10 @@ struct library {
 static bool stores_given_crc(void *handle, add_function add)
 {
     int (*begin)(void *, size_t, size_t) =
-        (int (*)(void *, size_t, size_t))(uintptr_t)dlsym(handle, "mz_zip_writer_init_heap");
-    int (*finish)(void *, void **, size_t *) = (int (*)(void *, void **, size_t *))(uintptr_t)dlsym(
-        handle, "mz_zip_writer_finalize_heap_archive");
-    int (*end)(void *) = (int (*)(void *))(uintptr_t)dlsym(handle, "mz_zip_writer_end");
+        (int (*)(void *, size_t, size_t))(uintptr_t)real_symbol(handle, "mz_zip_writer_init_heap");
+    int (*finish)(void *, void **, size_t *) = (int (*)(void *, void **, size_t *))(
+        uintptr_t)real_symbol(handle, "mz_zip_writer_finalize_heap_archive");
+    int (*end)(void *) = (int (*)(void *))(uintptr_t)real_symbol(handle, "mz_zip_writer_end");
     uint64_t archive[ARCHIVE_BYTES / sizeof(uint64_t)] = {0};
     const uint32_t crc = 0x5a17c0deu;
     uint8_t *bytes = NULL, *central;
@@ -82,7 +82,7 @@ static struct library look_up(void *caller)
 
     if (handle == NULL)
         return library;
-    library.add = (add_function)(uintptr_t)dlsym(handle, "mz_zip_writer_add_mem_ex_v2");
+    library.add = (add_function)(uintptr_t)real_symbol(handle, "mz_zip_writer_add_mem_ex_v2");
     library.given = library.add != NULL && strstr(path, "libtorch") != NULL &&
                     stores_given_crc(handle, library.add);
     dlclose(handle);

@@ -215,6 +215,14 @@ static bool is_checkpoint(const struct file *file, const char *path)
            portus_env_match(shim.env.match, path);
 }
 
+bool policy_named(const struct file *file, int fd)
+{
+    char path[PATH_MAX];
+
+    return own_path(fd, path, sizeof(path)) && !portus_env_match(shim.env.exclude, path) &&
+           is_checkpoint(file, path);
+}
+
 enum verdict policy_judge(struct file *file, int fd, size_t length, struct portus_claim *claim,
                           char *path, size_t size)
 {

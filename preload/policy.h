@@ -43,6 +43,9 @@ enum verdict {
 enum verdict policy_judge(struct file *file, int fd, size_t length, struct portus_claim *claim,
                           char *path, size_t size);
 
+/* Whether a candidate is one by its name, or by what is known of its first bytes. */
+bool policy_named(const struct file *file, int fd);
+
 /* The verdict that an engagement's error amounts to. */
 enum verdict policy_verdict(int error);
 

@@ -2,8 +2,7 @@
 /*
  * real.c -- finds the functions behind ours
  *
- * No dlvsym, which musl has not. Where dlsym is in a library that the program has not
- * loaded (glibc before 2.34), libc's own way to it is taken, which is gone since.
+ * No dlvsym, which musl has not.
  */
 #include "real.h"
 
@@ -30,11 +29,7 @@ void *real_loader(const char *name)
 
 void *real_find(const char *name)
 {
-    void *(*look)(void *, const char *) = dlsym;
-
-    if (look == NULL)
-        look = (void *(*)(void *, const char *))(uintptr_t)real_loader("dlsym");
-    return look != NULL ? look(RTLD_NEXT, name) : NULL;
+    return real_symbol(RTLD_NEXT, name);
 }
 
 void *real_library(void *caller, const char **path)
@@ -42,8 +37,7 @@ void *real_library(void *caller, const char **path)
     Dl_info info;
     void *library;
 
-    if (dladdr == NULL || dlopen == NULL || dlsym == NULL || dlclose == NULL ||
-        dladdr(caller, &info) == 0 ||
+    if (dladdr == NULL || dlopen == NULL || dlclose == NULL || dladdr(caller, &info) == 0 ||
         (library = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_NOW)) == NULL)
         return NULL;
     *path = info.dli_fname;
@@ -57,7 +51,7 @@ void *real_beside(void *caller, const char *name)
 
     if (found != NULL || (library = real_library(caller, &path)) == NULL)
         return found;
-    found = dlsym(library, name);
+    found = real_symbol(library, name);
     dlclose(library); /* the caller keeps it */
     return found;
 }

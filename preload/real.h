@@ -15,6 +15,7 @@
 #include <ftw.h>
 #include <spawn.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -33,7 +34,7 @@ void *real_find(const char *name);
 
 /*
  * The library of the address `caller`, and its path; NULL where it cannot be had. The
- * caller closes it (dlclose), and may call dlsym on it.
+ * caller closes it (dlclose), and may call real_symbol on it.
  */
 void *real_library(void *caller, const char **path);
 
@@ -42,6 +43,12 @@ void *real_library(void *caller, const char **path);
  * `caller` sees. Python loads libraries RTLD_LOCAL, which hides them from the former.
  */
 void *real_beside(void *caller, const char *name);
+
+/* dlsym, which the shim exports itself; NULL where the program has none. */
+typedef void *symbol_function(void *library, const char *name);
+symbol_function *real_dlsym(void);
+void *real_symbol(void *library, const char *name);
+extern symbol_function *_Atomic portus_real_dlsym;
 
 /* One of libdl's functions where versions.h says that it may be NULL, or NULL. */
 void *real_loader(const char *name);

@@ -27,6 +27,7 @@
 #include "fdtab.h"
 #include "file.h"
 #include "lent.h"
+#include "promise.h"
 #include "real.h"
 #include "restore.h"
 #include "summary.h"
@@ -92,6 +93,7 @@ static void before_fork(void)
     shim_share_open();
     guard = shim_guard();
     portus_lock(&shim.lock);
+    promise_before_fork();
     portus_lock(&shim.writer.lock);
     files_lock();
     portus_lock(&portus_descriptors);
@@ -109,6 +111,7 @@ static void after_fork_parent(void)
     portus_unlock(&portus_descriptors);
     files_unlock();
     portus_unlock(&shim.writer.lock);
+    promise_after_fork();
     portus_unlock(&shim.lock);
     shim_unguard(&guard);
 }
@@ -131,6 +134,7 @@ static void after_fork_child(void)
     atomic_store(&shim.watching, 0);
     atomic_store(&shim.users, 0);
     atomic_store(&shim.writer.lost, 0); /* the parent is told */
+    promise_forget();
     files_forget();
     summary_forget();
     restore_forget();
@@ -251,6 +255,7 @@ static bool close_writer(void)
         return false;
     }
     atomic_store(&shim.control, NULL);
+    promise_leave();
     portus_writer_close(&shim.writer);
     return true;
 }
@@ -514,6 +519,7 @@ void shim_share_open(void)
     if (!shim_own())
         return;
     shim_release_open();
+    promise_settle();
     files_share(); /* candidates have two writers from now on */
 }
 

@@ -17,6 +17,7 @@
 
 static struct {
     _Atomic uint64_t files, bytes, capture_ns, wait_ns;
+    _Atomic uint64_t referred;
     _Atomic uint64_t plain_bytes, plain_ns;
     _Atomic uint64_t saves, would;
     _Atomic uint64_t refused[VERDICT_COUNT];
@@ -39,6 +40,11 @@ void summary_captured(uint64_t bytes, uint64_t nanoseconds)
     atomic_fetch_add(&count.capture_ns, nanoseconds);
 }
 
+void summary_referred(uint64_t bytes)
+{
+    atomic_fetch_add(&count.referred, bytes);
+}
+
 void summary_plain(uint64_t bytes, uint64_t nanoseconds)
 {
     atomic_fetch_add(&count.plain_bytes, bytes);
@@ -58,6 +64,7 @@ void summary_would(void)
 void summary_forget(void)
 {
     count.files = count.bytes = count.capture_ns = count.wait_ns = 0;
+    count.referred = 0;
     count.plain_bytes = count.plain_ns = count.saves = count.would = 0;
     for (unsigned i = 0; i < VERDICT_COUNT; i++)
         count.refused[i] = 0;
@@ -138,6 +145,9 @@ void summary_print(void)
     else
         line("portus: summary: captured %llu file%s, %.3f GiB\n", (unsigned long long)count.files,
              plural(count.files), gib(count.bytes));
+    if (count.referred > 0)
+        line("portus: summary: from a device: %.1f %% of it, which no CPU copied\n",
+             100.0 * (double)count.referred / (double)count.bytes);
     if (count.bytes > 0)
         gain(count.bytes);
     if (count.plain_bytes > 0 && count.bytes == 0)

@@ -29,7 +29,6 @@
 #define PORTUS_MOVED(name) extern __typeof__(name) name __attribute__((weak))
 #endif
 
-PORTUS_MOVED(dlsym);
 PORTUS_MOVED(dladdr);
 PORTUS_MOVED(dlopen);
 PORTUS_MOVED(dlclose);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/futex.h"
+#include "promise.h"
 #include "shim.h"
 #include "versions.h"
 
@@ -28,6 +29,7 @@ static void *watch(void *nothing)
     struct portus_writer *writer = &shim.writer;
     struct portus_patience patience = {0};
     uint64_t idle_since = 0;
+    bool rested = false; /* what this save left in the ring is through with */
 
     prctl(PR_SET_NAME, "portus");
     for (;;) {
@@ -38,10 +40,16 @@ static void *watch(void *nothing)
 
         if (live > 0 && !gone)
             portus_link_prod(&writer->link, &patience);
+        if (live > 0)
+            rested = false;
         if (live > 0 || !warm)
             idle_since = 0;
         else if (idle_since == 0)
             idle_since = portus_now();
+        if (live == 0 && idle_since != 0 && !rested) {
+            promise_rest();
+            rested = true;
+        }
         if (live == 0 &&
             (warm || portus_now() - idle_since > LINGER_NS || atomic_load(&shim.unwatched))) {
             /* One that is engaged from here on starts another thread, or keeps this one. */

@@ -15,6 +15,7 @@ enum portus_mode { PORTUS_AUTO, PORTUS_REQUIRE, PORTUS_REPORT, PORTUS_OFF };
 enum portus_close { PORTUS_CLOSE_CAPTURED, PORTUS_CLOSE_DRAINED, PORTUS_CLOSE_DURABLE };
 enum portus_order { PORTUS_ORDER_STRICT, PORTUS_ORDER_RELAXED };
 enum portus_restore { PORTUS_RESTORE_OFF, PORTUS_RESTORE_AUTO, PORTUS_RESTORE_READ };
+enum portus_promise { PORTUS_PROMISE_AUTO, PORTUS_PROMISE_OFF };
 enum portus_crc { PORTUS_CRC_OFFLOAD, PORTUS_CRC_EXACT };
 
 #define PORTUS_ENV_TEXT 1024
@@ -24,6 +25,7 @@ struct portus_env {
     int close;                      /* PORTUS_CLOSE: enum portus_close */
     int order;                      /* PORTUS_ORDER: enum portus_order */
     int crc;                        /* PORTUS_CRC: enum portus_crc */
+    int promise;                    /* PORTUS_PROMISE: enum portus_promise */
     int summary;                    /* PORTUS_SUMMARY: 0 or 1 */
     int shared;                     /* PORTUS_SHARED: 0, 1 or 2 */
     uint64_t ring_size;             /* PORTUS_RING_SIZE, bytes; 0: as needed */

@@ -8,6 +8,7 @@ A program says how it wants to be run in one line near its top:
 captures=N      at least N files are captured with the shim (captures-all: in
                 mode all only; captures-MODE likewise). Without it the number
                 does not matter. captures=0: none may be.
+referred=N      at least N % of what is captured was copied by no CPU (default mode)
 untouched       the shim prints nothing and starts no agent
 modes=A,B       the ways to run with the shim (program.py); default,all
 exit=N|SIGNAME  the status that the plain run must have; 0
@@ -128,7 +129,11 @@ class Compared(Test):
             return [f"captured {count} files, not none"] if count else []
         if count is None:  # it ended by exec
             return [] if agents.pids(job) else ["no summary and no agent"]
-        return [f"captured {count} files, not {wanted}"] if count < int(wanted) else []
+        said = [f"captured {count} files, not {wanted}"] if count < int(wanted) else []
+        share = summary.referred(outcome.err)
+        if mode == "default" and share < float(self.tags.get("referred", 0)):
+            said.append(f"{share} % were copied by no CPU, not {self.tags['referred']}")
+        return said
 
 
 class App(Compared):

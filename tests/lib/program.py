@@ -18,6 +18,7 @@ MODES = {
     "durable": {**ALL, "PORTUS_CLOSE": "durable"},
     "relaxed": {**ALL, "PORTUS_ORDER": "relaxed"},
     "exact": {"PORTUS_CRC": "exact"},
+    "copied": {"PORTUS_PROMISE": "off"},
     "off": {"PORTUS": "off"},
     "again": None,  # plainly: shows whether a test differs by itself
 }

@@ -71,6 +71,7 @@ static void check_defaults(void)
     assert_int_equal(env.close, PORTUS_CLOSE_CAPTURED);
     assert_int_equal(env.order, PORTUS_ORDER_STRICT);
     assert_int_equal(env.crc, PORTUS_CRC_OFFLOAD);
+    assert_int_equal(env.promise, PORTUS_PROMISE_AUTO);
     assert_int_equal(env.summary, 0);
     assert_int_equal(env.shared, 0);
     assert_int_equal(env.ring_size, 0);
@@ -136,6 +137,8 @@ static const struct {
     {"PORTUS_ORDER", "relaxed", PORTUS_ORDER_RELAXED, &env.order},
     {"PORTUS_CRC", "offload", PORTUS_CRC_OFFLOAD, &env.crc},
     {"PORTUS_CRC", "exact", PORTUS_CRC_EXACT, &env.crc},
+    {"PORTUS_PROMISE", "auto", PORTUS_PROMISE_AUTO, &env.promise},
+    {"PORTUS_PROMISE", "off", PORTUS_PROMISE_OFF, &env.promise},
     {"PORTUS_SUMMARY", "0", 0, &env.summary},
     {"PORTUS_SUMMARY", "1", 1, &env.summary},
     {"PORTUS_LOG", "error", PORTUS_LOG_ERROR, &env.log_level},
@@ -355,7 +358,6 @@ static void test_unknown_names(void **state)
         {"PORTUS_KEY", "PORTUS_KEY is not known to this version: ignored "
                        "(is PORTUS_KEEP meant?)"},
         {"PORTUS_TRACE", "PORTUS_TRACE is not known to this version: ignored"},
-        {"PORTUS_PROMISE", "PORTUS_PROMISE is not known to this version: ignored"},
         {"PORTUS_RESTOR", "PORTUS_RESTOR is not known to this version: ignored "
                           "(is PORTUS_RESTORE meant?)"},
         {"PORTUS_A_NAME_THAT_IS_MUCH_LONGER_THAN_ANY",

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cuda.c -- copies out of a device's memory, made into the ring
+ *
+ * The call is made for real, on its stream, at its place in the order of that stream; only
+ * where it copies to is another: a slot of the ring, which then appears at the program's
+ * memory (promise.h). So what is captured is what CUDA says that a copy holds, and a call that is
+ * not known here costs speed, never bytes. Into pageable memory a copy has returned
+ * when its bytes are there; so has ours.
+ *
+ * Nothing here needs CUDA to be there when it is built or loaded: the driver's functions are
+ * looked up in libcuda.so.1 if the program has loaded it. No context is made, none is
+ * changed. Constants and signatures: cuda.h of CUDA 11.8 to 13, "CUDA Driver API".
+ *
+ * No lock of ours is held across a call of CUDA's.
+ */
+#include "cuda.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+
+#include "file.h"
+#include "promise.h"
+#include "real.h"
+#include "shim.h"
+#include "versions.h"
+
+#define LEAST (1ul << 20) /* smaller copies are not worth a mapping */
+#define SLOTS 16          /* that a copy is made in at most */
+
+#define CUDA_SUCCESS 0
+#define CUDA_ERROR_INVALID_VALUE 1
+#define CU_POINTER_ATTRIBUTE_MEMORY_TYPE 2
+#define CU_POINTER_ATTRIBUTE_IS_MANAGED 8
+#define CU_MEMORYTYPE_DEVICE 2
+#define CU_STREAM_LEGACY 1
+#define CU_STREAM_PER_THREAD 2
+#define CU_EVENT_DISABLE_TIMING 2
+#define CU_STREAM_CAPTURE_STATUS_NONE 0
+#define CU_STREAM_CAPTURE_MODE_RELAXED 2
+
+#define DRIVER                                                                                     \
+    NEEDS(cuPointerGetAttribute, (void *value, int attribute, uint64_t pointer))                   \
+    NEEDS(cuEventCreate, (void **event, unsigned flags))                                           \
+    NEEDS(cuEventRecord, (void *event, void *stream))                                              \
+    NEEDS(cuEventSynchronize, (void *event))                                                       \
+    NEEDS(cuEventDestroy_v2, (void *event))                                                        \
+    NEEDS(cuStreamIsCapturing, (void *stream, int *status))                                        \
+    NEEDS(cuThreadExchangeStreamCaptureMode, (int *mode))
+
+static struct {
+#define NEEDS(name, parameters) int(*name) parameters;
+    DRIVER
+#undef NEEDS
+} cu;
+
+/* Of this thread: a call of CUDA's makes others. */
+static __thread bool inside __attribute__((tls_model("initial-exec")));
+
+/* Finds the driver's functions, if it is there. No lock: twice the same is found. */
+static bool driver(void)
+{
+    static _Atomic int found; /* 1: all; 2: one is missing */
+    void *library;
+    bool all = true;
+
+    if (found != 0)
+        return found == 1;
+    if (dlopen == NULL || dlclose == NULL ||
+        (library = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY)) == NULL)
+        return false;
+#define NEEDS(name, parameters)                                                                    \
+    cu.name = (int(*) parameters)(uintptr_t)real_symbol(library, #name);                           \
+    all &= cu.name != NULL;
+    DRIVER
+#undef NEEDS
+    dlclose(library); /* the program keeps it */
+    found = all ? 1 : 2;
+    return all;
+}
+
+/* Whether the copy is one of a save, as far as can be told without CUDA. */
+static bool wanted(const struct cuda_call *call)
+{
+    return call->length >= LEAST && shim_known() && atomic_load(&shim.connected) && shim_own() &&
+           !atomic_load(&shim.ending) && files_saving();
+}
+
+static void *stream_of(const struct cuda_call *call)
+{
+    uintptr_t stream = call->stream == 3 ? call->fourth : call->fifth;
+
+    if (stream == 0)
+        stream = call->own_stream ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+    return (void *)stream;
+}
+
+/* Whether it copies from a device into memory that CUDA does not know. */
+static bool redirectable(const struct cuda_call *call)
+{
+    unsigned type = 0, managed = 0;
+    int status = -1;
+
+    return cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, call->to) ==
+               CUDA_ERROR_INVALID_VALUE &&
+           cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, call->from) ==
+               CUDA_SUCCESS &&
+           type == CU_MEMORYTYPE_DEVICE &&
+           cu.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, call->from) ==
+               CUDA_SUCCESS &&
+           managed == 0 &&
+           (call->stream == 0 || (cu.cuStreamIsCapturing(stream_of(call), &status) == 0 &&
+                                  status == CU_STREAM_CAPTURE_STATUS_NONE)) &&
+           promise_possible((void *)call->to, call->length);
+}
+
+/* Waits until what was enqueued on the stream before is done. 0, or CUDA's error. */
+static int wait_for(void *stream)
+{
+    void *event;
+    int error = cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+
+    if (error != CUDA_SUCCESS)
+        return error;
+    error = cu.cuEventRecord(event, stream);
+    if (error == CUDA_SUCCESS)
+        error = cu.cuEventSynchronize(event);
+    cu.cuEventDestroy_v2(event);
+    return error;
+}
+
+static bool room(uintptr_t to, size_t length, struct portus_slot *slot)
+{
+    struct guard guard = shim_guard();
+    bool taken = promise_room(&shim.writer, (void *)to, length, slot);
+
+    shim_unguard(&guard);
+    return taken;
+}
+
+/* With the writer in use. */
+static int redirect(const struct cuda_call *call)
+{
+    struct portus_slot slot[SLOTS];
+    unsigned slots = 0;
+    size_t done = 0, at = 0;
+    struct guard guard;
+    int error = CUDA_SUCCESS, waited = CUDA_SUCCESS;
+
+    while (done < call->length && slots < SLOTS && error == CUDA_SUCCESS) {
+        if (!room(call->to + done, call->length - done, &slot[slots]))
+            break;
+        error = call->real((uintptr_t)shim.writer.data + slot[slots].position, call->from + done,
+                           slot[slots].length, call->fourth, call->fifth);
+        done += slot[slots++].length;
+    }
+    /* What has no room goes where it was to go. */
+    if (done < call->length && error == CUDA_SUCCESS)
+        error = call->real(call->to + done, call->from + done, call->length - done, call->fourth,
+                           call->fifth);
+    if (call->stream != 0 && slots > 0)
+        waited = wait_for(stream_of(call));
+
+    guard = shim_guard();
+    for (unsigned i = 0; i < slots; at += slot[i++].length)
+        if (error == CUDA_SUCCESS && waited == CUDA_SUCCESS)
+            promise_make(&shim.writer, (void *)(call->to + at), &slot[i]);
+        else if (waited == CUDA_SUCCESS) /* else a copy may still be under way: it is not reused */
+            portus_slot_give(&shim.writer, &slot[i]);
+    shim_unguard(&guard);
+    return error != CUDA_SUCCESS ? error : waited;
+}
+
+int cuda_copy(const struct cuda_call *call)
+{
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED, error;
+    bool can;
+
+    if (inside || !wanted(call) || !driver() || !shim_use())
+        return call->real(call->to, call->from, call->length, call->fourth, call->fifth);
+    inside = true;
+    cu.cuThreadExchangeStreamCaptureMode(&mode);
+    can = !atomic_load(&shim.writer.gone) && redirectable(call);
+    cu.cuThreadExchangeStreamCaptureMode(&mode);
+    error = can ? redirect(call)
+                : call->real(call->to, call->from, call->length, call->fourth, call->fifth);
+    inside = false;
+    shim_done();
+    return error;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * hooks_memory.c -- what a program does with memory that may be promised
+ *
+ * Promised memory is a mapping of a file, which some calls treat otherwise than memory without
+ * one: thrown away, its pages show the ring's bytes again and not zeros; made longer, it would
+ * show more of the ring. Pages that are handed to others are to be the process's own.
+ *
+ * No real function is looked up, as allocators call these while they hold locks of theirs.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "promise.h"
+#include "real.h"
+
+EXPORT int madvise(void *start, size_t length, int advice)
+{
+    if (atomic_load_explicit(&promise_made, memory_order_relaxed)) {
+        switch (advice) {
+        case MADV_DONTNEED:
+        case MADV_FREE:
+        case 24: /* MADV_DONTNEED_LOCKED, Linux 5.18 */
+            if (((uintptr_t)start & 4095) == 0)
+                promise_end_range(start, length, false);
+            break;
+        case MADV_WIPEONFORK:
+        case MADV_KEEPONFORK:
+        case MADV_MERGEABLE:
+            promise_end_range(start, length, true);
+            break;
+        }
+    }
+    return (int)syscall(SYS_madvise, start, length, advice);
+}
+
+EXPORT int mprotect(void *start, size_t length, int protection)
+{
+    if (atomic_load_explicit(&promise_made, memory_order_relaxed))
+        promise_settle_range(start, length);
+    return (int)syscall(SYS_mprotect, start, length, protection);
+}
+
+EXPORT void *mremap(void *old, size_t old_length, size_t length, int flags, ...)
+{
+    va_list list;
+    void *to;
+
+    va_start(list, flags);
+    to = va_arg(list, void *);
+    va_end(list);
+    if (atomic_load_explicit(&promise_made, memory_order_relaxed))
+        promise_end_range(old, old_length, true);
+    return (void *)syscall(SYS_mremap, old, old_length, length, flags, to);
+}
+
+/* Where a header hides it. */
+ssize_t vmsplice(int pipe, const struct iovec *vector, size_t count, unsigned flags);
+
+EXPORT ssize_t vmsplice(int pipe, const struct iovec *vector, size_t count, unsigned flags)
+{
+    if (atomic_load_explicit(&promise_made, memory_order_relaxed))
+        promise_settle();
+    return syscall(SYS_vmsplice, pipe, vector, count, flags);
+}

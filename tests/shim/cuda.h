@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cuda.h -- what the tests of device memory share: an emulated driver, see tests/emu/README
+ */
+#ifndef TESTS_SHIM_CUDA_H
+#define TESTS_SHIM_CUDA_H
+
+#include <sys/mman.h>
+
+#include "helper.h"
+#include "../emu/api.h"
+
+#define ok(call) check((call) == CUDA_SUCCESS)
+
+static CUmodule module;
+
+static inline void launch(const char *name, CUstream stream, void *a, void *b, void *c)
+{
+    void *arguments[] = {a, b, c};
+    CUfunction function;
+
+    if (!module)
+        ok(cuModuleLoadData(&module, ""));
+    ok(cuModuleGetFunction(&function, module, name));
+    ok(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
+}
+
+/* A kernel that writes size bytes that depend on seed and place. */
+static inline void stamp(CUdeviceptr to, size_t size, uint32_t seed, CUstream stream)
+{
+    uint64_t words = size / 4;
+
+    launch("stamp", stream, &to, &words, &seed);
+}
+
+static inline int stamped(const void *from, size_t size, uint32_t seed)
+{
+    const uint32_t *words = from;
+
+    for (size_t i = 0; i < size / 4; i++)
+        if (words[i] != seed + (uint32_t)i * 2654435761u)
+            return 0;
+    return 1;
+}
+
+static inline CUdeviceptr device(size_t size)
+{
+    CUdeviceptr address;
+
+    ok(cuMemAlloc_v2(&address, size));
+    return address;
+}
+
+/* A context, and a save before, so that there is a ring. No test may take longer. */
+static inline void begin(void)
+{
+    CUcontext context;
+
+    alarm(5);
+    ok(cuInit(0));
+    ok(cuDevicePrimaryCtxRetain(&context, 0));
+    ok(cuCtxSetCurrent(context));
+    save("first.ckpt", BIG, 1);
+}
+
+/* Host memory as malloc gives it: not on a page. */
+static inline char *host(size_t size)
+{
+    char *memory = malloc(size);
+
+    check(memory != NULL);
+    return memory;
+}
+
+/* size bytes of the device's, at `to`, as a save would take them: seed tells them from others. */
+static inline void copy(void *to, size_t size, uint32_t seed)
+{
+    static CUdeviceptr from;
+
+    if (!from)
+        from = device(8 * MIB);
+    stamp(from, size, seed, NULL);
+    ok(cuMemcpyDtoH_v2(to, from, size));
+}
+
+/* Uses the ring again and again: what still is shown from there would change. */
+static inline void churn(int fd)
+{
+    for (uint32_t i = 0; i < 10; i++) {
+        char *to = host(2 * MIB);
+
+        copy(to, 2 * MIB, 5000 + i);
+        put(fd, to, 2 * MIB);
+        free(to);
+    }
+}
+
+#endif

@@ -43,6 +43,9 @@ STORE    := $(call objects,src/store)
 CTL      := $(call objects,src/ctl)
 POOL     := $(patsubst %,$(B)/src/store/%.o,badblocks body catalogue change draft guard index keep key map medium original pool ranges read recover remote room scrub size space view)
 SHIM     := $(call objects,preload)
+# All that speaks verbs is in a plug-in, which is built where rdma-core's headers are.
+VERBS    := $(call objects,src/rdma)
+HAS_RDMA := $(shell printf '\043include <rdma/rdma_cma.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo yes)
 
 UNIT     := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/*_test.c))
 SHIMTEST := $(patsubst tests/shim/%.c,$(B)/tests/shim/%,$(wildcard tests/shim/*.c)) \
@@ -58,6 +61,10 @@ EMU      := $(B)/tests/emu/libcuda.so.1 $(B)/tests/emu/libcudart.so.13 $(EMUTEST
 MAN      := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 PROGRAMS := $(B)/portus-agent $(B)/portusd $(B)/portusctl
+ifeq ($(HAS_RDMA),yes)
+PROGRAMS += $(B)/portus_rdma.so
+VM       += $(B)/tests/vm/pull
+endif
 ifeq ($(SANITIZE),)
 PROGRAMS += $(B)/libportus_shim.so
 endif
@@ -79,6 +86,9 @@ $(B)/portusd: $(STORE) $(COMMON)
 
 $(B)/portusctl: $(CTL) $(POOL) $(CLIENT) $(COMMON)
 	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lelf -lpmem2 -larchive
+
+$(B)/portus_rdma.so: $(VERBS)
+	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -shared -Wl,-z,defs -o $@ $^ -lrdmacm -libverbs
 
 # The shim exports what hooks.def lists and nothing else. What it calls is looked up
 # when it is called (lazy), as most programs that have it loaded never save anything;
@@ -128,6 +138,11 @@ $(B)/tests/kill/kept: tests/kill/kept.c $(POOL) $(COMMON)
 $(B)/tests/kill/%: tests/kill/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -MMD -MP -o $@ $<
+
+$(B)/tests/vm/pull: tests/vm/pull.c $(B)/src/transport/verbs_load.o $(COMMON)
+	@mkdir -p $(@D)
+	ln -sf ../../portus_rdma.so $(@D)
+	$(CC) $(BASE) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -lpmem2 -ldl
 
 $(B)/tests/vm/%: tests/vm/%.c
 	@mkdir -p $(@D)
@@ -217,6 +232,7 @@ install: all man
 	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
 	  $(DESTDIR)$(PREFIX)/share/man/man7 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	install -m 755 $(B)/libportus_shim.so $(B)/portus-agent $(B)/portusd $(DESTDIR)$(LIBDIR)
+	if [ -e $(B)/portus_rdma.so ]; then install -m 755 $(B)/portus_rdma.so $(DESTDIR)$(LIBDIR); fi
 	install -m 755 $(B)/portusctl $(B)/portus-run $(DESTDIR)$(PREFIX)/bin
 	ln -sf $(PREFIX)/bin/portusctl $(DESTDIR)$(LIBDIR)/portusctl
 	for m in $(MAN); do install -m 644 $$m $(DESTDIR)$(PREFIX)/share/man/man$${m##*.}; done

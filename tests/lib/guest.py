@@ -23,7 +23,8 @@ from . import program
 HERE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "vm")
 # What the guest may need; the modules that they need come with them. rdma_rxe: soft-RoCE.
 MODULES = ["virtio_pci", "virtio_console", "virtio_blk", "virtio_net", "9p", "9pnet_virtio", "overlay", "nfit",
-           "nd_pmem", "dax_pmem", "device_dax", "crc32c_generic", "ext4", "dm_mod", "dummy", "rdma_rxe", "rdma_ucm"]
+           "nd_pmem", "dax_pmem", "device_dax", "crc32c_generic", "ext4", "dm_mod", "crc32_generic", "dummy",
+           "rdma_rxe", "rdma_ucm", "sch_netem"]
 
 
 class Missing(Exception):
@@ -158,7 +159,8 @@ def accelerator(where, kernel, initramfs):
 class Guest:
     """One boot. script runs in it; its lines come by line(), the kernel's are in console."""
 
-    def __init__(self, directory, script, arguments="", nvdimm=None, eadr=False, disk=None, size=128):
+    def __init__(self, directory, script, arguments="", nvdimm=None, eadr=False, disk=None, size=128,
+                 more=()):
         kernel, initramfs, speed = prepare()
         self.console = os.path.join(directory, "console")
         append = f"console=ttyS0 quiet panic=-1 nokaslr mitigations=off audit=0 tsc=reliable no_timer_check " \
@@ -178,7 +180,7 @@ class Guest:
         argv = ["qemu-system-x86_64", "-machine", machine, "-accel", speed,
                 "-cpu", "max,la57=off", "-smp", "2", "-m", memory, "-kernel", kernel, "-initrd", initramfs,
                 "-append", append, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-                "-serial", f"file:{self.console}", *devices]
+                "-serial", f"file:{self.console}", *devices, *more]
         self.errors = os.path.join(directory, "qemu")
         with open(self.errors, "wb") as err:
             self.qemu = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err)

@@ -26,6 +26,9 @@ enum portus_level {
  */
 void portus_log_setup(enum portus_level level, const char *path, const char *prefix);
 
+/* Lines are JSON objects: time (s since 1970), level, program, pid, message. */
+void portus_log_json(bool json);
+
 /* Standard error goes to the journal: lines there begin with their priority, as <4>. */
 void portus_log_journal(void);
 

@@ -29,7 +29,7 @@ static void cut(char *text, unsigned columns)
     uint32_t rune;
 
     while (*text != '\0' && columns-- > 0)
-        text += text_rune(text, &rune);
+        text += portus_rune(text, &rune);
     *text = '\0';
 }
 

@@ -9,33 +9,20 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ctl/text.h"
 
 static void put_text(FILE *out, const char *text)
 {
-    putc('"', out);
-    while (*text) {
-        uint32_t rune;
+    size_t room = PORTUS_QUOTE_ROOM(strlen(text));
+    char *quoted = malloc(room);
 
-        text += text_rune(text, &rune);
-        if (rune == TEXT_BAD)
-            fputs("\\ufffd", out);
-        else if (rune == '"' || rune == '\\')
-            fprintf(out, "\\%c", (int)rune);
-        else if (rune == '\n')
-            fputs("\\n", out);
-        else if (rune == '\t')
-            fputs("\\t", out);
-        else if (rune >= 0x20 && rune < 0x7f)
-            putc((int)rune, out);
-        else if (rune < 0x10000)
-            fprintf(out, "\\u%04" PRIx32, rune);
-        else
-            fprintf(out, "\\u%04" PRIx32 "\\u%04" PRIx32, 0xd800 + ((rune - 0x10000) >> 10),
-                    0xdc00 + (rune & 0x3ff));
-    }
-    putc('"', out);
+    if (quoted == NULL)
+        abort(); /* half an answer would be none */
+    portus_quote(quoted, room, text);
+    fputs(quoted, out);
+    free(quoted);
 }
 
 static void indent(struct json *json)

@@ -12,35 +12,12 @@
 #include <stdio.h>
 #include <string.h>
 
-unsigned text_rune(const char *text, uint32_t *rune)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    const unsigned char *byte = (const unsigned char *)text;
-    unsigned length = byte[0] < 0x80   ? 1
-                      : byte[0] < 0xc0 ? 0
-                      : byte[0] < 0xe0 ? 2
-                      : byte[0] < 0xf0 ? 3
-                      : byte[0] < 0xf8 ? 4
-                                       : 0;
-    uint32_t value = length == 1 ? byte[0] : byte[0] & (0xffu >> (length + 1));
-
-    for (unsigned i = 1; i < length; i++) {
-        if ((byte[i] & 0xc0) != 0x80) /* a NUL too */
-            length = 0;
-        value = value << 6 | (byte[i] & 0x3f);
-    }
-    if (!length || value < least[length] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
-        value = TEXT_BAD;
-    *rune = value;
-    return value == TEXT_BAD ? 1 : length;
-}
-
 bool text_prints(uint32_t rune)
 {
     return rune >= 0x20 && (rune < 0x7f || rune >= 0xa0) && /* controls */
            rune != 0x61c && rune != 0x200e && rune != 0x200f && (rune < 0x2028 || rune > 0x202e) &&
            (rune < 0x2066 || rune > 0x2069) && /* directions, separators */
-           rune != 0xfeff && rune != TEXT_BAD;
+           rune != 0xfeff && rune != PORTUS_RUNE_BAD;
 }
 
 char *text_safe(char *out, size_t room, const char *text)
@@ -51,7 +28,7 @@ char *text_safe(char *out, size_t room, const char *text)
         char piece[TEXT_ROOM(4)];
         size_t length = 0;
         uint32_t rune;
-        unsigned bytes = text_rune(text, &rune);
+        unsigned bytes = portus_rune(text, &rune);
 
         if (rune == '\\') {
             length = (size_t)sprintf(piece, "\\\\");

@@ -13,17 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/quote.h"
+
 /* What text_safe() needs at most for a string of n bytes. */
 #define TEXT_ROOM(n) (4 * (size_t)(n) + 1)
-
-/* text_rune() stores this where the bytes are not UTF-8. */
-#define TEXT_BAD UINT32_MAX
-
-/*
- * Decodes the character at text (not at its NUL). Returns the bytes that it has:
- * 1 for a byte that is not UTF-8, and *rune is TEXT_BAD then.
- */
-unsigned text_rune(const char *text, uint32_t *rune);
 
 /* Whether a character can be printed: no control, no change of direction, no separator. */
 bool text_prints(uint32_t rune);

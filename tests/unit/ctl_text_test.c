@@ -28,22 +28,22 @@ static void runes(void **state)
         {"\xc3\xa9", 2, 0xe9},
         {"\xe2\x82\xac", 3, 0x20ac},
         {"\xf0\x9f\x98\x80", 4, 0x1f600},
-        {"\x80", 1, TEXT_BAD},
-        {"\xff", 1, TEXT_BAD},
-        {"\xf8\x88\x80\x80\x80", 1, TEXT_BAD},
-        {"\xc3", 1, TEXT_BAD},             /* cut by the end */
-        {"\xe2\x82", 1, TEXT_BAD},         /* cut by the end */
-        {"\xe2\x82z", 1, TEXT_BAD},        /* cut by another */
-        {"\xc0\xaf", 1, TEXT_BAD},         /* a slash that takes too many bytes */
-        {"\xe0\x80\xaf", 1, TEXT_BAD},     /* the same */
-        {"\xed\xa0\x80", 1, TEXT_BAD},     /* a surrogate */
-        {"\xf4\x90\x80\x80", 1, TEXT_BAD}, /* above U+10FFFF */
+        {"\x80", 1, PORTUS_RUNE_BAD},
+        {"\xff", 1, PORTUS_RUNE_BAD},
+        {"\xf8\x88\x80\x80\x80", 1, PORTUS_RUNE_BAD},
+        {"\xc3", 1, PORTUS_RUNE_BAD},             /* cut by the end */
+        {"\xe2\x82", 1, PORTUS_RUNE_BAD},         /* cut by the end */
+        {"\xe2\x82z", 1, PORTUS_RUNE_BAD},        /* cut by another */
+        {"\xc0\xaf", 1, PORTUS_RUNE_BAD},         /* a slash that takes too many bytes */
+        {"\xe0\x80\xaf", 1, PORTUS_RUNE_BAD},     /* the same */
+        {"\xed\xa0\x80", 1, PORTUS_RUNE_BAD},     /* a surrogate */
+        {"\xf4\x90\x80\x80", 1, PORTUS_RUNE_BAD}, /* above U+10FFFF */
     };
 
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         uint32_t rune = 0;
 
-        assert_int_equal(text_rune(cases[i].text, &rune), cases[i].bytes);
+        assert_int_equal(portus_rune(cases[i].text, &rune), cases[i].bytes);
         assert_int_equal(rune, cases[i].rune);
     }
 }
@@ -99,7 +99,7 @@ static void safe_for_any_bytes(void **state)
         for (const char *at = out; *at != '\0';) {
             uint32_t rune;
 
-            at += text_rune(at, &rune);
+            at += portus_rune(at, &rune);
             assert_true(text_prints(rune));
         }
     }

@@ -55,6 +55,7 @@ static int teardown(void **state)
 static int clean(void **state)
 {
     portus_log_setup(PORTUS_LOG_WARN, NULL, "portus: ");
+    portus_log_json(false);
     unlink(path);
     unlink(other);
     return 0;
@@ -151,6 +152,31 @@ static void test_one_line(void **state)
     portus_log_setup(PORTUS_LOG_WARN, path, "p: ");
     log_warn("a\nb\tc\033[31md\x7f \xc3\xa9");
     assert_string_equal(read_file(path), "p: a?b?c?[31md? \xc3\xa9\n");
+}
+
+static void test_json(void **state)
+{
+    char name[] = "a\"b\\\n\x1b\xff\xc3\xa9\xf0\x9f\x98\x80";
+    char end[] = "\"a\\\"b\\\\\\n\\u001b\\ufffd\\u00e9\\ud83d\\ude00: gone\"}\n";
+    char begin[64], many[3000];
+    const char *line;
+    double time;
+    int pid;
+
+    portus_log_setup(PORTUS_LOG_WARN, path, "portus-agent: ");
+    portus_log_json(true);
+    portus_log(PORTUS_LOG_WARN, "%s: gone", name);
+    line = read_file(path);
+    assert_int_equal(sscanf(line, "{\"time\":%lf,\"level\":\"warn\",\"program\":\"portus-agent\",\"pid\":%d,\"message\":%10s",
+                            &time, &pid, begin), 3);
+    assert_true(time > 1.7e9 && pid == getpid());
+    assert_string_equal(line + strlen(line) - strlen(end), end);
+    memset(many, '\x01', sizeof(many));
+    many[sizeof(many) - 1] = '\0';
+    portus_log(PORTUS_LOG_WARN, "%s", many);
+    line = strchr(read_file(path), '\n') + 1;
+    assert_string_equal(line + strlen(line) - 12, "\\u0001...\"}\n");
+    assert_ptr_equal(strchr(line, '\n'), line + strlen(line) - 1);
 }
 
 static void test_errno_kept(void **state)
@@ -341,7 +367,7 @@ int main(void)
         TEST(test_levels),
         TEST(test_cut),
         TEST(test_one_line),
-        TEST(test_errno_kept),
+        TEST(test_json), TEST(test_errno_kept),
         TEST(test_file_flags),
         TEST(test_descriptor_closed),
         TEST(test_descriptor_reused),

@@ -19,6 +19,7 @@
 
 #include "beginning.h"
 #include "client/source.h"
+#include "common/trace.h"
 #include "file.h"
 #include "file_private.h"
 #include "habit.h"
@@ -37,6 +38,7 @@
 #define AHEAD_MOST (64ull << 20)
 #define AHEAD_PART 64
 #define UNDER_WAY_MS 200
+#define TRACED (64u << 10) /* bytes of a write, at least */
 
 static int try_reserve(int fd, uint64_t start, uint64_t length)
 {
@@ -257,7 +259,7 @@ static int filled(struct file *file, uint64_t end)
 {
     if (file->sized != 0 && end >= file->sized)
         file->filled = true;
-    return file->filled ? shim_barrier() : 0;
+    return file->filled ? shim_barrier_of("write") : 0;
 }
 
 /* A captured write; with the lock held. True as in file_write. */
@@ -311,6 +313,11 @@ static bool capture(struct file *file, int fd, const struct iovec *vector, int c
     if (current)
         syscall(SYS_lseek, fd, offset + (off_t)done, SEEK_SET);
     summary_captured(done, portus_now() - began);
+    if (portus_trace_on() && (done >= TRACED || waited > 0))
+        portus_trace(
+            &(struct portus_event){PORTUS_TRACE_SPAN, "capture", "capture", .began = began},
+            "\"bytes\":%llu,\"offset\":%lld,\"waited_us\":%llu", (unsigned long long)done,
+            (long long)offset, (unsigned long long)waited / 1000);
     if (done < total) {
         error = file_release_locked(file);
         if (error != 0) {
@@ -346,6 +353,17 @@ static bool settled(struct file *file)
     return true;
 }
 
+/* For the timeline: whether this save is captured, and why not. */
+static void begin_save(struct file *file, const char *path, const char *reason)
+{
+    if (!portus_trace_on() || file->save != 0)
+        return;
+    file->save = portus_trace_id();
+    portus_trace(&(struct portus_event){PORTUS_TRACE_BEGIN, "save", "save", file->save,
+                                        .began = file->opened, path, reason},
+                 "\"captured\":%s", reason == NULL ? "true" : "false");
+}
+
 /* Engages a candidate if policy says so; with the lock held. False: fail, errno says why. */
 static bool consider(struct file *file, int fd, size_t total)
 {
@@ -362,11 +380,13 @@ static bool consider(struct file *file, int fd, size_t total)
         return true;
     if (verdict == VERDICT_SAMPLE) {
         file->sampled = true;
+        begin_save(file, path, policy_words(verdict));
         atomic_store(&file->state, FILE_PLAIN);
         return true;
     }
     if (verdict == VERDICT_CAPTURE && shim.env.mode == PORTUS_REPORT) {
         summary_would();
+        begin_save(file, path, "PORTUS=report");
         atomic_store(&file->state, FILE_PLAIN);
         return true;
     }
@@ -391,6 +411,7 @@ static bool consider(struct file *file, int fd, size_t total)
                     /* By small writes of other threads since it was judged. */
                     file_grown_locked(file, fd);
                     file->captured = true;
+                    begin_save(file, path, NULL);
                     summary_captured_file();
                     policy_announce(writer, path, fd);
                 } else {
@@ -405,7 +426,7 @@ static bool consider(struct file *file, int fd, size_t total)
         }
     }
     /* Not captured, so not in the log: what is must come first. */
-    error = -shim_barrier();
+    error = -shim_barrier_of("write");
     atomic_store(&file->state, FILE_PLAIN);
     if (error != 0) {
         errno = error;
@@ -413,6 +434,8 @@ static bool consider(struct file *file, int fd, size_t total)
     }
     if (verdict == VERDICT_EXCLUDED)
         return true;
+    if (file->checkpoint)
+        begin_save(file, path, policy_words(verdict));
     errno = ENOTSUP;
     return !policy_refuse(file, verdict, path, why);
 }
@@ -429,7 +452,7 @@ static int stay_behind(struct file *file, int fd)
     if (atomic_load(&file->state) == FILE_ENGAGED && file_same(file, fd))
         error = -file_release_locked(file);
     if (error == 0 && shim_live())
-        error = -shim_barrier();
+        error = -shim_barrier_of("write");
     return error;
 }
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/trace.h"
 #include "file_private.h"
 #include "habit.h"
 #include "policy.h"
@@ -82,6 +83,8 @@ void file_candidate(int fd, bool created, bool emptied)
         file->synced = file->filled = file->untold = false;
         file->error = 0;
         file->sized = 0;
+        file->opened = portus_trace_on() ? portus_now() : 0;
+        file->save = 0;
         atomic_store(&file->streamed, fdtab_stream(fd));
         file->reserved_from = file->reserved_to = 0;
         atomic_store(&file->fds, 1);
@@ -219,6 +222,23 @@ static void leave(struct file *file, const struct guard *guard)
     shim_unguard(guard);
 }
 
+/* For the timeline: a save ends with its file's last descriptor. */
+static void end_save(struct file *file, int fd)
+{
+    struct statx status;
+
+    if (file->save == 0)
+        return;
+    if (identity(fd, &status) < 0)
+        status.stx_size = 0;
+    if (atomic_load(&file->state) == FILE_ENGAGED &&
+        atomic_load(&file_shared(file)->size) > status.stx_size)
+        status.stx_size = atomic_load(&file_shared(file)->size);
+    portus_trace(&(struct portus_event){PORTUS_TRACE_END, "save", "save", .id = file->save},
+                 "\"size\":%llu", (unsigned long long)status.stx_size);
+    file->save = 0;
+}
+
 static int drain(struct file *file, int fd, bool aside)
 {
     struct guard guard;
@@ -262,7 +282,7 @@ int file_drain_aside(struct file *file, int fd)
 int file_before_unlogged(struct file *file, int fd)
 {
     if (atomic_load(&file->state) == FILE_CANDIDATE && shim_live())
-        return -shim_barrier();
+        return -shim_barrier_of("unlogged change");
     return file_drain_aside(file, fd);
 }
 
@@ -272,7 +292,7 @@ int files_before_unlogged(void)
 
     for (unsigned i = 0; i < FILES && !any && shim_live(); i++)
         any = atomic_load(&files[i].state) == FILE_CANDIDATE;
-    return any ? -shim_barrier() : 0;
+    return any ? -shim_barrier_of("unlogged change") : 0;
 }
 
 int file_release(struct file *file, int fd)
@@ -389,6 +409,7 @@ static int close_last(struct file *file, int fd)
         error = -file_error(file, false);
         if (error == 0 && how == PORTUS_CLOSE_DURABLE && file->captured && real_fsync(fd) < 0)
             error = -errno;
+        end_save(file, fd);
         goto free;
     }
     entry = file_shared(file);
@@ -399,6 +420,7 @@ static int close_last(struct file *file, int fd)
     if (!is(file, fd)) /* it was closed long ago, behind our back */
         how = PORTUS_CLOSE_CAPTURED;
     if (how == PORTUS_CLOSE_CAPTURED) {
+        end_save(file, fd); /* before its number is another file's */
         shim_keep();
         error = portus_writer_leave(&shim.writer, file->number);
         shim_done();
@@ -406,6 +428,7 @@ static int close_last(struct file *file, int fd)
         error = file_release_locked(file);
         if (error == 0 && how == PORTUS_CLOSE_DURABLE && real_fsync(fd) < 0)
             error = -errno;
+        end_save(file, fd);
     }
 free:
     atomic_store(&file->state, FILE_FREE);
@@ -506,6 +529,7 @@ void files_release(bool closed_too)
         portus_writer_pause(&shim.writer, &patience);
     }
     summary_waited(portus_now() - began);
+    shim_trace_wait(closed_too ? "end" : "release", portus_trace_on() ? began : 0);
 }
 
 void files_share(void)
@@ -541,6 +565,7 @@ void files_forget(void)
     for (unsigned i = 0; i < FILES; i++) {
         memset(&files[i].lock, 0, sizeof(files[i].lock));
         atomic_store(&files[i].plain, 0);
+        files[i].save = 0;
         if (atomic_load(&files[i].state) != FILE_FREE)
             atomic_store(&files[i].state, FILE_PLAIN);
     }

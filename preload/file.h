@@ -47,6 +47,7 @@ struct file {
     bool exact;            /* the program reserves blocks itself: we none ahead, and trim none */
     bool synced;           /* by the program, since it was captured */
     bool filled;           /* a write has reached the size that was set before */
+    uint64_t opened, save; /* for the timeline: when, ns; its number, or 0 */
     bool untold;           /* error below was found where it could not be returned */
     int error; /* errno of bytes that were taken and lost, once released: fsync, close return it */
 };

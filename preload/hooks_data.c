@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "client/source.h"
+#include "common/trace.h"
 #include "fdtab.h"
 #include "file.h"
 #include "lent.h"
@@ -143,8 +144,10 @@ static inline int drain(struct file *file, int fd)
 #define AFTER(wait, fd)                                                                            \
     do {                                                                                           \
         struct file *file_ = fdtab_file(fd);                                                       \
-        int error_;                                                                                \
-        if (file_ != NULL && (error_ = wait(file_, fd)) != 0) {                                    \
+        uint64_t began_ = file_ != NULL && portus_trace_on() ? portus_now() : 0;                   \
+        int error_ = file_ != NULL ? wait(file_, fd) : 0;                                          \
+        shim_trace_wait(__func__, began_);                                                         \
+        if (error_ != 0) {                                                                         \
             errno = error_;                                                                        \
             return -1;                                                                             \
         }                                                                                          \
@@ -533,7 +536,7 @@ static bool is_directory(int fd)
            S_ISDIR(status.stx_mode);
 }
 
-static int synced(int (*real)(int), int fd)
+static int sync_file(int (*real)(int), int fd)
 {
     struct file *file = fdtab_file(fd);
     int error;
@@ -557,14 +560,23 @@ static int synced(int (*real)(int), int fd)
     return real(fd);
 }
 
+static int synced(int (*real)(int), int fd, const char *call)
+{
+    uint64_t began = portus_trace_on() ? portus_now() : 0;
+    int result = sync_file(real, fd);
+
+    shim_trace_wait(call, began);
+    return result;
+}
+
 EXPORT int fsync(int fd)
 {
-    return synced(real_fsync, fd);
+    return synced(real_fsync, fd, __func__);
 }
 
 EXPORT int fdatasync(int fd)
 {
-    return synced(real_fdatasync, fd);
+    return synced(real_fdatasync, fd, __func__);
 }
 
 EXPORT void sync(void)

@@ -18,9 +18,9 @@
 #include "shim.h"
 
 /* False: errno is that of a file that is incomplete. */
-static bool after_all(void)
+static bool after_all(const char *call)
 {
-    int error = -shim_barrier();
+    int error = -shim_barrier_of(call);
 
     if (error != 0)
         errno = error;
@@ -30,7 +30,7 @@ static bool after_all(void)
 #define AFTER_ALL(name, parameters, arguments, prepare)                                            \
     EXPORT int name parameters                                                                     \
     {                                                                                              \
-        if (!after_all())                                                                          \
+        if (!after_all(__func__))                                                                  \
             return -1;                                                                             \
         prepare;                                                                                   \
         return real_##name arguments;                                                              \
@@ -44,7 +44,7 @@ static bool after_all(void)
     {                                                                                              \
         int result;                                                                                \
                                                                                                    \
-        if (!after_all())                                                                          \
+        if (!after_all(__func__))                                                                  \
             return -1;                                                                             \
         habit_rename(from_at, from, to_at, to);                                                    \
         result = real_##name arguments;                                                            \

@@ -93,6 +93,6 @@ void live_release(uint64_t device, uint64_t inode)
         shim_done();
     }
     if (!ours)
-        shim_barrier_untold();
+        shim_barrier_untold_of("open");
     shim_unguard(&guard);
 }

@@ -355,7 +355,7 @@ int policy_open(int at, const char *path, int flags)
         shim_unordered())
         return 0;
     if (shim_control() == NULL)
-        return -shim_barrier(); /* looks for others of this job */
+        return -shim_barrier_of("open"); /* looks for others of this job */
     if (!shim_live())
         return 0;
     directories(at, path, directory);
@@ -366,7 +366,7 @@ int policy_open(int at, const char *path, int flags)
         bool kept = portus_env_match(shim.env.match, path) && empty && directory[0] != 0 &&
                     !(flags & (O_APPEND | O_DIRECT));
         if (!kept && !(exists && !(flags & O_TRUNC)))
-            error = -shim_barrier();
+            error = -shim_barrier_of("open");
     }
     errno = saved;
     return error;

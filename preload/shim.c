@@ -24,6 +24,7 @@
 #include "client/barrier.h"
 #include "client/descriptor.h"
 #include "common/log.h"
+#include "common/trace.h"
 #include "fdtab.h"
 #include "file.h"
 #include "lent.h"
@@ -38,6 +39,7 @@
 #define LEAVING_MS 200
 #define SETUP_MS 50
 #define EXECUTABLE_NS 5000000000ull
+#define TRACED_NS 20000           /* of a wait, at least */
 #define REFUSED_NS 60000000000ull /* then an agent is tried again */
 #define SILENT_NS 100000000ull    /* of looking for one that does not answer: not too often */
 #define SILENT_PART 20
@@ -170,6 +172,9 @@ bool shim_on(void)
     portus_env_load(&shim.env);
     portus_log_setup((enum portus_level)shim.env.log_level,
                      shim.env.log_file[0] != '\0' ? shim.env.log_file : NULL, "portus: ");
+    portus_log_json(shim.env.log_json);
+    if (shim.env.mode != PORTUS_OFF)
+        portus_trace_setup(shim.env.trace, program_invocation_short_name);
     if (shim.env.mode != PORTUS_OFF)
         pthread_atfork(before_fork, after_fork_parent, after_fork_child);
     atomic_store(&ready, shim.env.mode == PORTUS_OFF ? 3 : 2);
@@ -384,11 +389,18 @@ static int untold(void)
     return -(int)atomic_exchange(&shim.writer.lost, 0);
 }
 
-int shim_barrier(void)
+void shim_trace_wait(const char *call, uint64_t began)
+{
+    if (began != 0 && portus_now() - began >= TRACED_NS)
+        portus_trace(&(struct portus_event){PORTUS_TRACE_SPAN, "wait", call, .began = began}, "%s",
+                     "");
+}
+
+int shim_barrier_of(const char *call)
 {
     int (*wait)(const struct portus_link *, struct portus_writer *, uint64_t *) =
         shim.env.order == PORTUS_ORDER_RELAXED ? portus_barrier_kept : portus_barrier;
-    uint64_t waited = 0;
+    uint64_t waited = 0, began = portus_trace_on() ? portus_now() : 0;
     struct guard guard;
     int error = 0, saved = errno;
 
@@ -409,13 +421,15 @@ int shim_barrier(void)
     }
     shim_unguard(&guard);
     summary_waited(waited);
+    if (waited > 0)
+        shim_trace_wait(call, began);
     errno = saved;
     return error;
 }
 
-void shim_barrier_untold(void)
+void shim_barrier_untold_of(const char *call)
 {
-    int error = shim_barrier();
+    int error = shim_barrier_of(call);
 
     if (error != 0)
         portus_writer_untold(&shim.writer, error);

@@ -96,11 +96,19 @@ static inline bool shim_unordered(void)
     return shim.env.order == PORTUS_ORDER_RELAXED && shim.env.store[0] == '\0';
 }
 
-/* Waits for all that was captured by this job: before a publishing call. 0 or -errno. */
-int shim_barrier(void);
+/*
+ * Waits for all that was captured by this job: before a publishing call, named for the
+ * timeline. 0 or -errno.
+ */
+int shim_barrier_of(const char *call);
+#define shim_barrier() shim_barrier_of(__func__)
 
 /* The same for a caller that cannot return an error: a later call does, or the end. */
-void shim_barrier_untold(void);
+void shim_barrier_untold_of(const char *call);
+#define shim_barrier_untold() shim_barrier_untold_of(__func__)
+
+/* For the timeline: a call of the program that began then, and waited; began 0: not traced. */
+void shim_trace_wait(const char *call, uint64_t began);
 
 /* After it, before a name is deleted: no copy of ours may keep the file alive (on NFS, as .nfs). */
 void shim_clear(void);

@@ -22,6 +22,7 @@
 #include "agent/state.h"
 #include "common/futex.h"
 #include "common/log.h"
+#include "common/trace.h"
 
 #define PIECE (1ull << 20)
 #define WRITE (128ull << 10)
@@ -228,7 +229,11 @@ bool agent_drain(struct agent *agent, unsigned number)
     collect(agent, number, session->tail, head, &record, &piece);
     file = &agent->control->file[record.file];
     if (atomic_load(&file->error) == 0) {
+        uint64_t began = portus_trace_on() ? portus_now() : 0;
+
         error = write_piece(fd, &piece);
+        if (began != 0)
+            agent_trace_drain(agent, number, record.file, began, piece.length);
         if (error == 0 && atomic_load(&file->hurried) != 0)
             hurry(agent, record.file, fd, piece.offset + piece.length);
         if (error != 0) {

@@ -22,6 +22,7 @@
 #include "agent/state.h"
 #include "common/futex.h"
 #include "common/log.h"
+#include "common/trace.h"
 
 int agent_file_engage(struct agent *agent, unsigned session, uint32_t number, uint64_t inode,
                       int fd)
@@ -61,6 +62,8 @@ int agent_file_engage(struct agent *agent, unsigned session, uint32_t number, ui
         atomic_fetch_or(&file->last, PORTUS_STOPPED);
     else if (state->leased[number] && fcntl(fd, F_GETLEASE) != F_WRLCK)
         atomic_fetch_or(&file->last, PORTUS_STOPPED); /* broken while it travelled */
+    if (portus_trace_on())
+        agent_trace_live(agent, number, true);
     agent_pull_begin(agent, number);
     return 0;
 
@@ -136,6 +139,8 @@ static bool finish(struct agent *agent, unsigned number)
     /* What ext4 does at close, unless all blocks are reserved: see preload/habit.c. */
     if (atomic_load(&file->replaces) != 0)
         sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    if (portus_trace_on())
+        agent_trace_live(agent, number, false);
     agent_store_take(agent, number, fd, &known);
     state->file[number] = 0;
     state->owner[number] = 0;

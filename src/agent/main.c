@@ -13,9 +13,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -31,6 +33,7 @@
 #include "common/futex.h"
 #include "common/log.h"
 #include "common/name.h"
+#include "common/trace.h"
 
 #define RESTARTS_MAX 1000
 #define RESTARTS_NS 60000000000ull
@@ -48,6 +51,37 @@ static void leave(void)
     for (int fd = 0; fd < 3 && null >= 0; fd++)
         dup2(null, fd);
     syscall(SYS_close_range, 3u, ~0u, 0u);
+}
+
+/* A path of the program's directory, for us, who leave that, and for portusd. */
+static void keep_path(const char *variable, const char *head, char path[PORTUS_ENV_TEXT])
+{
+    char text[PATH_MAX + 2 * PORTUS_ENV_TEXT], *directory;
+
+    if (path[0] == '\0' || path[0] == '/')
+        return;
+    directory = getcwd(NULL, 0);
+    if (directory != NULL && strlen(directory) + 1 + strlen(path) < PORTUS_ENV_TEXT) {
+        snprintf(text, sizeof(text), "%s%s/%s", head, directory, path);
+        setenv(variable, text, 1);
+        memmove(path + strlen(directory) + 1, path, strlen(path) + 1);
+        memcpy(path, directory, strlen(directory));
+        path[strlen(directory)] = '/';
+    } else {
+        path[0] = '\0'; /* better none than one elsewhere */
+    }
+    free(directory);
+}
+
+static void keep_log_path(struct portus_env *env)
+{
+    const char *text = getenv("PORTUS_LOG");
+    char head[32];
+
+    if (text == NULL || env->log_file[0] == '\0')
+        return;
+    snprintf(head, sizeof(head), "%.*s", (int)strcspn(text, ":") + 1, text);
+    keep_path("PORTUS_LOG", head, env->log_file);
 }
 
 static void raise_limits(void)
@@ -167,14 +201,19 @@ int main(int argc, char **argv)
                         "started by libportus_shim.so where it is needed; see portus-agent(1)\n");
         return 2;
     }
-    leave();
-    raise_limits();
     state = mmap(NULL, sizeof(*state), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (state == MAP_FAILED)
         return 1;
     portus_env_load(&state->env);
+    keep_path("PORTUS_TRACE", "", state->env.trace);
+    keep_log_path(&state->env);
+    leave();
+    raise_limits();
     portus_log_setup((enum portus_level)state->env.log_level,
                      state->env.log_file[0] != '\0' ? state->env.log_file : NULL, "portus-agent: ");
+
+    portus_log_json(state->env.log_json);
+    portus_trace_setup(state->env.trace, "portus-agent");
 
     /* Blocked before anybody can know our name, so that no signal is lost. */
     sigemptyset(&signals);

@@ -25,6 +25,7 @@
 #include "common/futex.h"
 #include "common/log.h"
 #include "common/message.h"
+#include "common/trace.h"
 
 /* In place of a draft: it was committed, up to what `sealed` says. */
 #define KEPT UINT32_MAX
@@ -211,6 +212,9 @@ void agent_pull_heard(struct agent *agent, uint32_t ring, uint64_t upto)
         if (pull->ring != ring || ring == 0 || !pull->asked || upto != pull->upto)
             continue;
         pull->asked = false;
+        if (portus_trace_on())
+            agent_trace_pulled(agent, i, pull->since,
+                               upto - atomic_load(&agent->control->session[i].claimed));
         claim(agent, i, upto);
     }
 }

@@ -89,6 +89,13 @@ struct agent_state {
     struct agent_keep keep[AGENT_KEEPS];
 };
 
+/* For the timeline: pieces that were drained one after another, without a pause, of one file. */
+struct agent_burst {
+    uint64_t began, ended; /* ns */
+    uint64_t bytes;        /* 0: none */
+    uint32_t file, session;
+};
+
 /* The worker's own: mappings and what can be found again. */
 struct agent {
     struct agent_state *state;
@@ -107,6 +114,8 @@ struct agent {
     bool store_ends;   /* takes no more files */
     bool store_wanted; /* a file has engaged, and it is not there */
     bool stamping;     /* a drained file waits for the clock: see pull.c */
+    struct agent_burst burst;
+    uint64_t live_id[PORTUS_FILES]; /* for the timeline */
 };
 
 /* worker.c: what a worker does until the agent is no longer needed; returns its exit status. */
@@ -147,6 +156,14 @@ void agent_rings_relieve(struct agent *agent); /* gives memory back when it is s
 bool agent_drain(struct agent *agent, unsigned number);
 /* Whether the session's client has died: then a record that is not ready never will be. */
 bool agent_client_dead(const struct agent_session *session);
+
+/* timeline.c: what PORTUS_TRACE shows of the agent; each is only called where that is on */
+void agent_trace_drain(struct agent *agent, unsigned session, uint32_t file, uint64_t began,
+                       uint64_t bytes);
+void agent_trace_flush(struct agent *agent); /* what is not written yet, before others see less */
+void agent_trace_live(struct agent *agent, uint32_t file, bool begins);
+void agent_trace_pulled(struct agent *agent, unsigned session, uint64_t since, uint64_t records);
+void agent_trace_kept(const struct agent_keep *keep, uint64_t commit, int error);
 
 /* lease.c: engaged files */
 int agent_file_engage(struct agent *agent, unsigned session, uint32_t number, uint64_t inode,

@@ -31,6 +31,7 @@
 #include "common/log.h"
 #include "common/message.h"
 #include "common/name.h"
+#include "common/trace.h"
 
 #define LEASE_NS 10000000000ull      /* a file that is still written then is none for the store */
 #define CANCEL_NS 100000000ull       /* who waits in open need not wait longer */
@@ -351,6 +352,8 @@ static void done(struct agent *agent, const struct portus_message *message)
             agent->store_ends = true;
             return;
         }
+        if (portus_trace_on())
+            agent_trace_kept(keep, message->size, message->error);
         let_go(agent, keep);
         if (message->error == -ENOSPC && !agent->store_full)
             agent_error(agent, "%s is full: a checkpoint is saved, but not kept there",

@@ -20,6 +20,7 @@
 #include "agent/state.h"
 #include "common/futex.h"
 #include "common/log.h"
+#include "common/trace.h"
 
 #define IDLE_NS 3000000000ull
 #define SLEEP_MS 1000
@@ -223,6 +224,8 @@ int agent_work(struct agent_state *state, struct portus_control *control)
         if (drain_all(&agent)) {
             busy = true;
             measure(&agent);
+        } else if (portus_trace_on()) {
+            agent_trace_flush(&agent);
         }
         busy |= agent_files_finish(&agent);
         keeping = agent_store_turn(&agent);

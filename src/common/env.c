@@ -145,6 +145,8 @@ static bool copy_globs(char *field, const char *text, const char *fallback)
     return copy_text(field + given, text + 1);
 }
 
+#define JSON ",json"
+
 /* Sets the variable's field; false, and nothing is changed, if the value is wrong. */
 static bool set(struct portus_env *env, unsigned variable, const char *text)
 {
@@ -152,6 +154,8 @@ static bool set(struct portus_env *env, unsigned variable, const char *text)
     void *field = (char *)env + places[variable].field;
     const char *colon;
     uint64_t number;
+    size_t length;
+    bool json;
     int word;
 
     switch (places[variable].kind) {
@@ -175,12 +179,15 @@ static bool set(struct portus_env *env, unsigned variable, const char *text)
         return copy_globs(field, text, known->fallback);
     case kind_level:
         colon = strchr(text, ':');
-        word =
-            word_number(known->values, text, colon != NULL ? (size_t)(colon - text) : strlen(text));
+        length = colon != NULL ? (size_t)(colon - text) : strlen(text);
+        json =
+            length > strlen(JSON) && strncmp(text + length - strlen(JSON), JSON, strlen(JSON)) == 0;
+        word = word_number(known->values, text, json ? length - strlen(JSON) : length);
         if (word < 0 || (colon != NULL && colon[1] == '\0') ||
             !copy_text(env->log_file, colon != NULL ? colon + 1 : ""))
             return false;
         *(int *)field = word;
+        env->log_json = json;
         return true;
     }
     return false;

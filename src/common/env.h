@@ -33,6 +33,8 @@ struct portus_env {
     uint64_t sample;                /* PORTUS_SAMPLE: every Nth save is left plain; 0: none */
     int log_level;                  /* PORTUS_LOG: enum portus_level ... */
     char log_file[PORTUS_ENV_TEXT]; /* ... and the part behind its colon, or "" */
+    bool log_json;                  /* ... and whether ",json" is behind the word */
+    char trace[PORTUS_ENV_TEXT];    /* PORTUS_TRACE: a file, or "" */
     char match[PORTUS_ENV_TEXT];    /* PORTUS_MATCH: colon-separated globs */
     char exclude[PORTUS_ENV_TEXT];  /* PORTUS_EXCLUDE: the same */
     char job[PORTUS_ENV_TEXT];      /* PORTUS_JOB: names the agent instead of the cgroup */

@@ -29,6 +29,7 @@
 #include "common/futex.h"
 #include "common/log.h"
 #include "common/name.h"
+#include "common/trace.h"
 #include "portus/portus.h"
 #include "store/pull.h"
 #include "store/service.h"
@@ -316,6 +317,8 @@ int main(int argc, char **argv)
     setup.wrong = portus_env_load(&env);
     portus_log_setup((enum portus_level)env.log_level,
                      env.log_file[0] != '\0' ? env.log_file : NULL, "portusd: ");
+    portus_log_json(env.log_json);
+    portus_trace_setup(env.trace, "portusd");
     if (service_journal())
         portus_log_journal();
     setup.keep = env.keep < 1000000 ? (unsigned)env.keep : 1000000;

@@ -20,7 +20,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/futex.h"
 #include "common/log.h"
+#include "common/trace.h"
 #include "portus/layout.h"
 #include "store/hand.h"
 #include "store/pull.h"
@@ -37,6 +39,7 @@ struct copying {
     struct stat status;
     uint64_t offset;  /* all before it is in the draft */
     uint64_t copied;  /* bytes, from the file */
+    uint64_t since;   /* for the timeline, ns */
     uint64_t renewed; /* it was committed already: the number that it has now */
     char path[PATH_MAX + 1];
 };
@@ -215,10 +218,24 @@ static void fill(struct store *store)
         if (place == NULL)
             continue;
         *place = (struct copying){.busy = true, .file = *file};
+        place->since = portus_trace_on() ? portus_now() : 0;
         file->fd = -1;
     }
     while (store->taken < store->queued && store->queue[store->taken % STORE_QUEUE].fd < 0)
         store->taken++;
+}
+
+/* Another user's may overlap it: so it has an id. */
+static void trace_commit(const struct copying *now, uint64_t number)
+{
+    struct portus_event event = {PORTUS_TRACE_BEGIN,  "store",          "commit", portus_trace_id(),
+                                 .began = now->since, .path = now->path};
+
+    portus_trace(&event, "\"commit\":%llu", (unsigned long long)number);
+    event.phase = PORTUS_TRACE_END;
+    event.began = 0;
+    portus_trace(&event, "\"bytes\":%llu,\"from_file\":%llu",
+                 (unsigned long long)now->status.st_size, (unsigned long long)now->copied);
 }
 
 static void step(struct store *store, struct copying *now)
@@ -243,6 +260,8 @@ static void step(struct store *store, struct copying *now)
     }
     if (error == 0)
         error = commit(store, now, &number);
+    if (error == 0 && portus_trace_on())
+        trace_commit(now, number);
     if (error == 0)
         log_debug("commit %llu: %llu bytes, %llu of them from the file", (unsigned long long)number,
                   (unsigned long long)now->status.st_size, (unsigned long long)now->copied);

@@ -198,6 +198,21 @@ static void test_texts(void **state)
     assert_string_equal(env.agent, "/opt/portus-agent");
     assert_int_equal(env.log_level, PORTUS_LOG_INFO);
     assert_string_equal(env.log_file, "/var/log/a:b");
+    assert_false(env.log_json);
+
+    setenv("PORTUS_LOG", "debug,json:/a,json", 1);
+    assert_int_equal(load(), 0);
+    assert_true(env.log_json);
+    assert_int_equal(env.log_level, PORTUS_LOG_DEBUG);
+    assert_string_equal(env.log_file, "/a,json");
+    setenv("PORTUS_LOG", "error,json", 1);
+    assert_int_equal(load(), 0);
+    assert_true(env.log_json);
+    assert_string_equal(env.log_file, "");
+    setenv("PORTUS_LOG", "error,jsonl", 1);
+    assert_int_equal(load(), 1);
+    setenv("PORTUS_LOG", ",json", 1);
+    assert_int_equal(load(), 1);
 }
 
 static void test_globs(void **state)
@@ -263,7 +278,7 @@ static void test_wrong(void **state)
         {"PORTUS_ORDER", "foo", "PORTUS_ORDER=foo is not one of strict, relaxed: strict is used"},
         {"PORTUS_CRC", "none", "PORTUS_CRC=none is not one of offload, exact: offload is used"},
         {"PORTUS_LOG", "loud",
-         "PORTUS_LOG=loud is not one of error, warn, info, debug[:FILE]: warn is used"},
+         "PORTUS_LOG=loud is not one of error, warn, info, debug[,json][:FILE]: warn is used"},
         {"PORTUS_LOG", "info:", NULL},
         {"PORTUS_LOG", ":file", NULL},
         {"PORTUS_LOG", "debug[:FILE]", NULL},
@@ -357,7 +372,7 @@ static void test_unknown_names(void **state)
         {"PORTUS_SHELF", "PORTUS_SHELF is not known to this version: ignored"},
         {"PORTUS_KEY", "PORTUS_KEY is not known to this version: ignored "
                        "(is PORTUS_KEEP meant?)"},
-        {"PORTUS_TRACE", "PORTUS_TRACE is not known to this version: ignored"},
+        {"PORTUS_BANANA", "PORTUS_BANANA is not known to this version: ignored"},
         {"PORTUS_RESTOR", "PORTUS_RESTOR is not known to this version: ignored "
                           "(is PORTUS_RESTORE meant?)"},
         {"PORTUS_A_NAME_THAT_IS_MUCH_LONGER_THAN_ANY",

@@ -293,20 +293,20 @@ static void host_memory(void **state)
     fails(CUDA_ERROR_INVALID_VALUE, cuMemHostGetFlags(&flags, memory));
     ok(cuMemHostRegister_v2(memory + 100, 2 * PAGE, CU_MEMHOSTREGISTER_PORTABLE));
     fails(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, cuMemHostRegister_v2(memory + PAGE, PAGE, 0));
+    ok(cuMemHostRegister_v2(memory, 100, 0)); /* a page may be in two */
     ok(cuMemHostGetFlags(&flags, memory + 2 * PAGE));
     assert_true(flags & CU_MEMHOSTREGISTER_PORTABLE);
     ok(cuMemHostGetDevicePointer_v2(&device, memory + 100, 0));
     assert_int_equal(device, (uintptr_t)memory + 100);
-    fails(CUDA_ERROR_INVALID_VALUE, cuMemHostGetFlags(&flags, memory + 3 * PAGE));
+    fails(CUDA_ERROR_INVALID_VALUE, cuMemHostGetFlags(&flags, memory + 100 + 2 * PAGE));
     device = device_memory(2 * PAGE);
-    ok(cuMemcpyDtoHAsync_v2(memory + PAGE, device, 2 * PAGE, NULL));
-    fails(CUDA_ERROR_INVALID_VALUE,
-          cuMemcpyDtoHAsync_v2(memory + 2 * PAGE, device, 2 * PAGE, NULL));
-    ok(cuMemHostRegister_v2(memory + 3 * PAGE, PAGE, 0)); /* not even then */
-    fails(CUDA_ERROR_INVALID_VALUE,
-          cuMemcpyDtoHAsync_v2(memory + 2 * PAGE, device, 2 * PAGE, NULL));
-    ok(cuMemHostUnregister(memory + 3 * PAGE));
+    ok(cuMemcpyDtoHAsync_v2(memory + 100, device, 2 * PAGE, NULL));
+    fails(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoHAsync_v2(memory + 101, device, 2 * PAGE, NULL));
+    ok(cuMemHostRegister_v2(memory + 100 + 2 * PAGE, PAGE, 0)); /* not even then */
+    fails(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoHAsync_v2(memory + 101, device, 2 * PAGE, NULL));
+    ok(cuMemHostUnregister(memory + 100 + 2 * PAGE));
     ok(cuMemHostUnregister(memory + 100));
+    ok(cuMemHostUnregister(memory));
     fails(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, cuMemHostUnregister(memory + 100));
     ok(cuMemHostGetFlags(&flags, pinned));
     ok(cuMemFreeHost(pinned));

@@ -16,10 +16,12 @@ loose=A,B       files whose bytes differ from run to run (see recheck)
 recheck         afterwards the program is run plainly with the argument `check`
                 in the directories of all runs, and must print the same
 needs=A,B       Python packages; an absent one skips the test
+cuda            on the emulated GPU (tests/emu), with the PyTorch for CUDA
 mem=N disk=N    GiB that must be available
 root slow tool  needs root; not with --quick; not a test by itself
 timeout=S       seconds for each run; 60
 """
+import functools
 import glob
 import os
 import re
@@ -56,8 +58,9 @@ class Test:
             raise Skip(f"needs {self.tags['mem']} GiB of memory")
         if shutil.disk_usage(options.dir).free < int(self.tags.get("disk", 0)) << 30:
             raise Skip(f"needs {self.tags['disk']} GiB of disk")
+        python = program.cuda_python() if "cuda" in self.tags else program.python()
         for module in filter(None, self.tags.get("needs", "").split(",")):
-            if not has_module(module):
+            if not has_module(module, python):
                 raise Skip(f"no Python package {module}")
 
 
@@ -93,6 +96,8 @@ class Compared(Test):
         os.mkdir(cwd)
         more = {} if "untouched" not in self.tags else {"PORTUS_SUMMARY": "0"}
         env = program.environment(job, mode, **(more if mode else {}))
+        if "cuda" in self.tags:
+            env = program.emulated(env, isinstance(self, App))
         outcome = program.run(self.argv, cwd, env, self.timeout)
         found = state.snapshot(cwd)
         os.rename(cwd, os.path.join(directory, mode or "plain"))
@@ -141,11 +146,15 @@ class App(Compared):
 
     def __init__(self, name, path):
         super().__init__(name, path, [program.python(), path])
+        if "cuda" in self.tags:
+            self.argv[0] = program.cuda_python()
 
     def prepare(self, options):
         super().prepare(options)
-        if not os.access(program.python(), os.X_OK):
+        if not os.access(self.argv[0], os.X_OK):
             raise Skip("no Python with the frameworks (PORTUS_PYTHON, PORTUS_VENV)")
+        if "cuda" in self.tags and not torch_cuda(self.argv[0]).startswith("13."):
+            raise Skip(f"no PyTorch for CUDA 13 in {self.argv[0]} (PORTUS_CUDA_VENV)")
 
     def once(self, options, directory, job, mode):
         outcome, found = super().once(options, directory, job, mode)
@@ -225,14 +234,19 @@ def available_memory():
         return int(re.search(r"MemAvailable:\s+(\d+)", f.read()).group(1)) << 10
 
 
-_modules = {}
+@functools.cache
+def has_module(name, python):
+    code = f"import importlib.util as u, sys; sys.exit(not u.find_spec({name!r}))"
+    try:
+        return subprocess.run([python, "-c", code], check=False).returncode == 0
+    except OSError:
+        return False
 
 
-def has_module(name):
-    if name not in _modules:
-        code = f"import importlib.util as u, sys; sys.exit(not u.find_spec({name!r}))"
-        try:
-            _modules[name] = subprocess.run([program.python(), "-c", code], check=False).returncode == 0
-        except OSError:
-            _modules[name] = False
-    return _modules[name]
+@functools.cache
+def torch_cuda(python):
+    """The version of CUDA that its PyTorch is for, or nothing; without importing it."""
+    code = ("import importlib.util as u, os, runpy; spec = u.find_spec('torch');"
+            "print(runpy.run_path(os.path.join(os.path.dirname(spec.origin), 'version.py'))['cuda'] or '')")
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
+    return done.stdout.strip()

@@ -53,6 +53,20 @@ def python():
         os.path.join(os.environ.get("PORTUS_VENV", default), "bin/python")
 
 
+def cuda_python():
+    """The Python that has PyTorch for CUDA: the same, where it is the build that PyPI has."""
+    venv = os.environ.get("PORTUS_CUDA_VENV")
+    return os.path.join(venv, "bin/python") if venv else python()
+
+
+def emulated(env, runtime):
+    """The environment with the emulated GPU; runtime: and the runtime in front of the wheel's own."""
+    emulator = os.path.join(BUILD, "tests/emu")
+    paths = [emulator, *filter(None, [env.get("LD_LIBRARY_PATH")])]
+    first = [*filter(None, [env.get("LD_PRELOAD")]), *[f"{emulator}/libcudart.so.13"] * runtime]
+    return {**env, "LD_LIBRARY_PATH": ":".join(paths), "LD_PRELOAD": ":".join(first)}
+
+
 def environment(job, mode=None, **more):
     """The environment of a run; mode None is plain."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("PORTUS") and k != "LD_PRELOAD"}

@@ -86,13 +86,17 @@ API cuMemFreeHost(void *memory)
     return emu_leave(error);
 }
 
-/* As the real driver: whole pages, all there (a write to each shows it), none of them known
- * already. */
+/*
+ * As the real driver: no byte of it known already (pages may be shared with another registration),
+ * and all pages there, which a write to each shows.
+ */
 static CUresult registrable(uintptr_t base, size_t size, unsigned flags)
 {
+    uintptr_t page = base / EMU_PAGE * EMU_PAGE;
+
     if (emu_range_overlaps(base, size))
         return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    if (madvise((void *)base, size,
+    if (madvise((void *)page, whole_pages(size + (base - page)),
                 flags & CU_MEMHOSTREGISTER_READ_ONLY ? MADV_POPULATE_READ : MADV_POPULATE_WRITE))
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
@@ -102,7 +106,6 @@ API cuMemHostRegister_v2(void *memory, size_t size, unsigned flags)
 {
     CUcontext current;
     CUresult error = emu_enter_context(&current);
-    uintptr_t base = (uintptr_t)memory / EMU_PAGE * EMU_PAGE;
     struct range range;
 
     if (error)
@@ -111,10 +114,10 @@ API cuMemHostRegister_v2(void *memory, size_t size, unsigned flags)
         return emu_leave(CUDA_ERROR_INVALID_VALUE);
     if (flags & CU_MEMHOSTREGISTER_IOMEMORY)
         return emu_leave(CUDA_ERROR_NOT_SUPPORTED);
-    range = (struct range){.base = base,
-                           .size = whole_pages(size + ((uintptr_t)memory - base)),
+    range = (struct range){.base = (uintptr_t)memory,
+                           .size = size,
                            .kind = HOST_REGISTERED,
-                           .access = (char *)base,
+                           .access = memory,
                            .device = current->device,
                            .context = current,
                            .flags = flags | CU_MEMHOSTREGISTER_DEVICEMAP};
@@ -130,7 +133,7 @@ API cuMemHostUnregister(void *memory)
 {
     CUcontext current;
     CUresult error = emu_enter_context(&current);
-    uintptr_t base = (uintptr_t)memory / EMU_PAGE * EMU_PAGE;
+    uintptr_t base = (uintptr_t)memory;
     struct range *range;
 
     if (error)

@@ -171,8 +171,9 @@ $(B)/tests/emu/libcudart.so.13: $(call objects,tests/emu/runtime)
 	echo '$(@F) { global: cuda*; __cuda*; local: *; };' >$@.map
 	$(CC) -shared -pthread -Wl,-z,defs,-Bsymbolic,-soname,$(@F),--version-script=$@.map -o $@ $^
 
+$(B)/tests/emu/runtime_test: $(B)/tests/emu/libcudart.so.13
 $(B)/tests/emu/%_test: tests/emu/%_test.c $(B)/tests/emu/libcuda.so.1
-	$(CC) $(EMUFLAGS) -o $@ $(filter %.c %.so.1,$^) -Wl,-rpath,'$$ORIGIN' -lcmocka
+	$(CC) $(EMUFLAGS) -o $@ $(filter %.c %.so.1 %.so.13,$^) -Wl,-rpath,'$$ORIGIN' -lcmocka
 
 $(B)/tests/bench/pool: tests/bench/pool.c $(POOL) $(COMMON)
 	@mkdir -p $(@D)

@@ -90,7 +90,7 @@ struct range *emu_range_find(uintptr_t address); /* that holds the address, or N
 struct range *emu_range_overlaps(uintptr_t address, size_t size); /* the first of them, or NULL */
 struct range *emu_range_next(uintptr_t address); /* the first that begins there or later */
 void emu_range_each(bool (*gone)(struct range *, void *), void *argument);
-/* A gap in [from, to) of that size; 0: none. */
+/* A gap in [from, to) of whole pages; 0: none. */
 uintptr_t emu_range_gap(uintptr_t from, uintptr_t to, size_t size);
 
 /* Where to reach size bytes that the program calls address; NULL: the device may not. */

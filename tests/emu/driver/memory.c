@@ -11,17 +11,21 @@
 #include "emu.h"
 
 /* A block in the device's own file; the address's place in the view is its place in the file. */
+static size_t whole_pages(size_t size)
+{
+    return (size + EMU_PAGE - 1) / EMU_PAGE * EMU_PAGE;
+}
+
 CUresult emu_memory_allocate(CUcontext context, struct device *device, size_t size, void *owner,
                              struct range *range)
 {
     struct range made = {.kind = DEVICE, .device = device, .context = context, .owner = owner};
     CUresult error;
 
-    size = (size + EMU_PAGE - 1) / EMU_PAGE * EMU_PAGE;
-    if (!size || size > device->size - device->used)
+    if (!size || size > device->size || whole_pages(size) > device->size - device->used)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    made.base =
-        emu_range_gap((uintptr_t)device->view, (uintptr_t)device->view + device->size, size);
+    made.base = emu_range_gap((uintptr_t)device->view, (uintptr_t)device->view + device->size,
+                              whole_pages(size));
     if (!made.base)
         return CUDA_ERROR_OUT_OF_MEMORY;
     made.size = size;
@@ -29,7 +33,7 @@ CUresult emu_memory_allocate(CUcontext context, struct device *device, size_t si
     error = emu_range_add(&made);
     if (error)
         return error;
-    device->used += size;
+    device->used += whole_pages(size);
     *range = made;
     return CUDA_SUCCESS;
 }
@@ -38,9 +42,9 @@ static void give_back(struct range *range)
 {
     struct device *device = range->device;
 
-    device->used -= range->size;
+    device->used -= whole_pages(range->size);
     fallocate(device->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-              range->access - device->shadow, (off_t)range->size);
+              range->access - device->shadow, (off_t)whole_pages(range->size));
 }
 
 static bool of_the_device(const struct range *range)

@@ -94,7 +94,7 @@ uintptr_t emu_range_gap(uintptr_t from, uintptr_t to, size_t size)
     for (size_t i = position(from); size <= to - from; i++) {
         if (i == count || ranges[i].base >= to || ranges[i].base - from >= size)
             return i < count && ranges[i].base < from + size && ranges[i].base >= from ? 0 : from;
-        from = ranges[i].base + ranges[i].size;
+        from = (ranges[i].base + ranges[i].size + EMU_PAGE - 1) / EMU_PAGE * EMU_PAGE;
         if (from > to)
             break;
     }

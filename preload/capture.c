@@ -23,6 +23,7 @@
 #include "file.h"
 #include "file_private.h"
 #include "habit.h"
+#include "origin.h"
 #include "policy.h"
 #include "promise.h"
 #include "real.h"
@@ -39,6 +40,7 @@
 #define AHEAD_PART 64
 #define UNDER_WAY_MS 200
 #define TRACED (64u << 10) /* bytes of a write, at least */
+#define ORIGIN_LEAST (64ul << 10)
 
 static int try_reserve(int fd, uint64_t start, uint64_t length)
 {
@@ -246,6 +248,8 @@ static size_t append(struct file *file, const void *data, size_t length, uint64_
 {
     if (ahead != NULL && ahead->data == data && ahead->length == length)
         return portus_writer_append_ahead(&shim.writer, file->number, ahead, offset, waited);
+    if (length >= ORIGIN_LEAST)
+        origin_written(data, length);
     return promise_append(&shim.writer, file->number, data, length, offset, waited);
 }
 

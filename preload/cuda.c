@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 
 #include "file.h"
+#include "origin.h"
 #include "promise.h"
 #include "real.h"
 #include "shim.h"
@@ -79,11 +80,10 @@ static bool driver(void)
     return all;
 }
 
-/* Whether the copy is one of a save, as far as can be told without CUDA. */
+/* Whether the copy may be one of a save, as far as can be told without CUDA. */
 static bool wanted(const struct cuda_call *call)
 {
-    return call->length >= LEAST && shim_known() && atomic_load(&shim.connected) && shim_own() &&
-           !atomic_load(&shim.ending) && files_saving();
+    return call->length >= LEAST && shim_known() && shim_own() && !atomic_load(&shim.ending);
 }
 
 static void *stream_of(const struct cuda_call *call)
@@ -164,11 +164,19 @@ static int redirect(const struct cuda_call *call)
     guard = shim_guard();
     for (unsigned i = 0; i < slots; at += slot[i++].length)
         if (error == CUDA_SUCCESS && waited == CUDA_SUCCESS)
-            promise_make(&shim.writer, (void *)(call->to + at), &slot[i]);
+            promise_make(&shim.writer, (void *)(call->to + at), &slot[i], call->from + at);
         else if (waited == CUDA_SUCCESS) /* else a copy may still be under way: it is not reused */
             portus_slot_give(&shim.writer, &slot[i]);
     shim_unguard(&guard);
     return error != CUDA_SUCCESS ? error : waited;
+}
+
+static void noted(const struct cuda_call *call)
+{
+    struct guard guard = shim_guard();
+
+    origin_copied((void *)call->to, call->from, call->length);
+    shim_unguard(&guard);
 }
 
 int cuda_copy(const struct cuda_call *call)
@@ -176,7 +184,10 @@ int cuda_copy(const struct cuda_call *call)
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED, error;
     bool can;
 
-    if (inside || !wanted(call) || !driver() || !shim_use())
+    if (inside || !wanted(call))
+        return call->real(call->to, call->from, call->length, call->fourth, call->fifth);
+    noted(call);
+    if ((!files_saving() && !origin_saved(call->from, call->length)) || !driver() || !shim_use())
         return call->real(call->to, call->from, call->length, call->fourth, call->fifth);
     inside = true;
     cu.cuThreadExchangeStreamCaptureMode(&mode);

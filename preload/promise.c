@@ -34,6 +34,7 @@
 #include "client/pages.h"
 #include "common/copy.h"
 #include "common/log.h"
+#include "origin.h"
 #include "real.h"
 #include "shim.h"
 #include "summary.h"
@@ -47,14 +48,16 @@
 #define PROMISES 4096
 #define MAPPINGS 8192 /* of the ring at most: a process may have 65530 of all kinds */
 #define LOOKS 2
+#define CROWDED_NS 1000000000ull
 
 /* A slot that is needed. */
 struct promise {
     uintptr_t from, to; /* where its bytes were to appear */
     struct portus_slot slot;
-    bool needed;  /* of this look */
-    bool written; /* to a file */
-    bool kept;    /* a child that we do not see may have it: never given back */
+    uint64_t device; /* where it was copied from */
+    bool needed;     /* of this look */
+    bool written;    /* to a file */
+    bool kept;       /* a child that we do not see may have it: never given back */
 };
 
 _Atomic bool promise_made;
@@ -63,6 +66,7 @@ static struct portus_lock lock;
 static struct promise promises[PROMISES];
 static unsigned count;
 static unsigned mappings; /* of the ring, about */
+static uint64_t crowded;  /* when it was seen last that there are too many, ns */
 static uint32_t opened;   /* the writer that the table belongs to */
 static uint64_t device, inode;
 
@@ -99,6 +103,8 @@ static bool of_rings(const struct portus_mapping *mapping)
 
 static void drop(struct portus_writer *writer, unsigned number)
 {
+    if (!promises[number].written)
+        origin_unsaved(promises[number].device, promises[number].slot.length);
     portus_slot_give(writer, &promises[number].slot);
     promises[number] = promises[--count];
 }
@@ -354,7 +360,8 @@ bool promise_room(struct portus_writer *writer, const void *to, size_t length,
 }
 
 /* With the lock. Whether it was. */
-static bool make(struct portus_writer *writer, uintptr_t to, const struct portus_slot *slot)
+static bool make(struct portus_writer *writer, uintptr_t to, const struct portus_slot *slot,
+                 uint64_t from)
 {
     const uint8_t *data = writer->data + slot->position;
     uintptr_t start = page_up(to), end = page_down(to + slot->length);
@@ -362,8 +369,10 @@ static bool make(struct portus_writer *writer, uintptr_t to, const struct portus
 
     if (shim.env.promise != PORTUS_PROMISE_AUTO || start >= end || inode == 0)
         return false;
-    if (count == PROMISES || mappings >= MAPPINGS)
+    if ((count == PROMISES || mappings >= MAPPINGS) && portus_now() - crowded > CROWDED_NS) {
         reclaim(writer, LOOK);
+        crowded = portus_now();
+    }
     if (count == PROMISES || mappings >= MAPPINGS ||
         !ordinary(&writer->source, page_down(to), page_up(to + slot->length)))
         return false;
@@ -380,19 +389,21 @@ static bool make(struct portus_writer *writer, uintptr_t to, const struct portus
     }
     atomic_store(&promise_made, true);
     mappings++;
-    promises[count++] = (struct promise){.from = to, .to = to + slot->length, .slot = *slot};
+    promises[count++] =
+        (struct promise){.from = to, .to = to + slot->length, .slot = *slot, .device = from};
     memcpy((void *)to, data, start - to);
     memcpy((void *)end, data + (end - to), to + slot->length - end);
     return true;
 }
 
-void promise_make(struct portus_writer *writer, void *to, const struct portus_slot *slot)
+void promise_make(struct portus_writer *writer, void *to, const struct portus_slot *slot,
+                  uint64_t from)
 {
     bool made;
 
     portus_lock(&lock);
     begin(writer);
-    made = make(writer, (uintptr_t)to, slot);
+    made = make(writer, (uintptr_t)to, slot, from);
     portus_unlock(&lock);
     if (made)
         return;

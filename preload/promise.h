@@ -28,8 +28,12 @@ bool promise_possible(const void *to, size_t length);
 bool promise_room(struct portus_writer *writer, const void *to, size_t length,
                   struct portus_slot *slot);
 
-/* Lets the bytes of a slot, which are there by now, appear at `to`: by a promise, or copied. */
-void promise_make(struct portus_writer *writer, void *to, const struct portus_slot *slot);
+/*
+ * Lets the bytes of a slot, which are there by now, appear at `to`: by a promise, or copied. from:
+ * where a device has them.
+ */
+void promise_make(struct portus_writer *writer, void *to, const struct portus_slot *slot,
+                  uint64_t from);
 
 /* As portus_writer_append, and what is promised and unchanged is not copied. */
 size_t promise_append(struct portus_writer *writer, unsigned file, const void *data, size_t length,

@@ -28,6 +28,7 @@
 #include "fdtab.h"
 #include "file.h"
 #include "lent.h"
+#include "origin.h"
 #include "promise.h"
 #include "real.h"
 #include "restore.h"
@@ -137,6 +138,7 @@ static void after_fork_child(void)
     atomic_store(&shim.users, 0);
     atomic_store(&shim.writer.lost, 0); /* the parent is told */
     promise_forget();
+    origin_forget();
     files_forget();
     summary_forget();
     restore_forget();

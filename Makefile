@@ -38,6 +38,7 @@ COMMON   := $(call objects,src/common)
 CLIENT   := $(call objects,src/client)
 FORMAT   := $(call objects,src/format)
 AGENT    := $(call objects,src/agent)
+CARRIER  := $(call objects,src/carrier)
 TRANSPORT := $(call objects,src/transport)
 STORE    := $(call objects,src/store)
 CTL      := $(call objects,src/ctl)
@@ -60,7 +61,7 @@ EMUTEST  := $(patsubst tests/emu/%.c,$(B)/tests/emu/%,$(wildcard tests/emu/*_tes
 EMU      := $(B)/tests/emu/libcuda.so.1 $(B)/tests/emu/libcudart.so.13 $(EMUTEST)
 MAN      := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
-PROGRAMS := $(B)/portus-agent $(B)/portusd $(B)/portusctl
+PROGRAMS := $(B)/portus-agent $(B)/portusd $(B)/portus-carrier $(B)/portusctl
 ifeq ($(HAS_RDMA),yes)
 PROGRAMS += $(B)/portus_rdma.so
 VM       += $(B)/tests/vm/pull
@@ -81,11 +82,14 @@ $(B)/%.o: %.c
 $(B)/portus-agent: $(AGENT) $(COMMON)
 	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^
 
-$(B)/portusd: $(STORE) $(COMMON)
-	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lpmem2
+$(B)/portusd: $(STORE) $(TRANSPORT) $(COMMON)
+	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lpmem2 -lssl -lcrypto -ldl
 
-$(B)/portusctl: $(CTL) $(POOL) $(CLIENT) $(COMMON)
-	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lelf -lpmem2 -larchive
+$(B)/portus-carrier: $(CARRIER) $(TRANSPORT) $(COMMON)
+	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lssl -lcrypto -ldl
+
+$(B)/portusctl: $(CTL) $(POOL) $(CLIENT) $(filter-out %/main.o,$(CARRIER)) $(TRANSPORT) $(COMMON)
+	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lelf -lpmem2 -larchive -lssl -lcrypto -ldl
 
 $(B)/portus_rdma.so: $(VERBS)
 	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -shared -Wl,-z,defs -o $@ $^ -lrdmacm -libverbs
@@ -101,7 +105,7 @@ $(B)/shim.map: preload/hooks.def preload/cuda_hooks.def scripts/shim-map
 $(B)/libportus_shim.so: $(SHIM) $(CLIENT) $(FORMAT) $(COMMON) $(B)/shim.map
 	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-z,defs,-z,lazy,-z,relro,-z,noseparate-code,-z,nodelete \
 	  -Wl,--wrap=syscall,--wrap=clone,--version-script=$(B)/shim.map,-soname,libportus_shim.so -o $@ \
-	  $(filter-out %/listing.o,$(filter %.o,$^))
+	  $(filter-out %/listing.o %/host.o,$(filter %.o,$^))
 
 $(B)/portus-run: scripts/portus-run
 	@mkdir -p $(@D)
@@ -188,7 +192,7 @@ $(B)/man/%: man/%.scd
 	scdoc <$< >$@
 
 man: $(MAN)
-tests: all $(TRANSPORT) $(UNIT) $(SHIMTEST) $(FUZZ) $(FAULTS) $(KILL) $(VM) $(EMU)
+tests: all $(UNIT) $(SHIMTEST) $(FUZZ) $(FAULTS) $(KILL) $(VM) $(EMU)
 
 check: tests $(MAN)
 	B=$(B) python3 tests/run
@@ -232,7 +236,8 @@ bench: all $(BENCH)
 install: all man
 	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
 	  $(DESTDIR)$(PREFIX)/share/man/man7 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
-	install -m 755 $(B)/libportus_shim.so $(B)/portus-agent $(B)/portusd $(DESTDIR)$(LIBDIR)
+	install -m 755 $(B)/libportus_shim.so $(B)/portus-agent $(B)/portusd $(B)/portus-carrier \
+	  $(DESTDIR)$(LIBDIR)
 	if [ -e $(B)/portus_rdma.so ]; then install -m 755 $(B)/portus_rdma.so $(DESTDIR)$(LIBDIR); fi
 	install -m 755 $(B)/portusctl $(B)/portus-run $(DESTDIR)$(PREFIX)/bin
 	ln -sf $(PREFIX)/bin/portusctl $(DESTDIR)$(LIBDIR)/portusctl

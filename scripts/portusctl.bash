@@ -8,7 +8,7 @@
 _portusctl()
 {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-    local commands="status wait off on doctor pool ls versions diff restore complete verify pin unpin rm gc export import scrub version help"
+    local commands="status wait off on doctor pool ls versions diff restore complete verify pin unpin rm gc export import scrub key version help"
     local words=""
 
     COMPREPLY=()
@@ -53,6 +53,7 @@ _portusctl()
     complete) words="--store --list --extents --help" ;;
     verify | gc) words="--store --help" ;;
     pin | unpin | rm) words="--store --version --help" ;;
+    key) words="--help" ;;
     version) words="--job --help" ;;
     esac
     case $current in

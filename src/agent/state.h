@@ -79,7 +79,7 @@ struct agent_state {
     int file[PORTUS_FILES]; /* descriptors of engaged files; 0: none */
     bool leased[PORTUS_FILES];
     uint32_t owner[PORTUS_FILES]; /* session number + 1 that sent it */
-    int store;                    /* connection to portusd; 0: none */
+    int store;                    /* connection to portusd, or to a carrier; 0: none */
     bool store_ready;             /* it has been welcomed */
     uint32_t keeps, keep_ids, ring_ids;
     struct agent_pull pull[PORTUS_SESSIONS];
@@ -106,6 +106,7 @@ struct agent {
     uint64_t looked;                /* at the memory, ns */
     uint64_t busy_ns, busy_bytes;   /* of the drain, for its rate */
     uint64_t store_since;           /* it is being started or asked, ns; 0: not */
+    unsigned store_first;           /* of several: which is tried first */
     uint64_t store_looked, store_started, store_refused_until; /* ns */
     uint64_t store_mute;  /* since when it has not answered, ns; 0: it does */
     uint64_t store_heard; /* the last answer, ns */

@@ -21,10 +21,12 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/state.h"
+#include "common/address.h"
 #include "common/futex.h"
 #include "common/hash.h"
 #include "common/listing.h"
@@ -37,6 +39,7 @@
 #define CANCEL_NS 100000000ull       /* who waits in open need not wait longer */
 #define LOOK_NS 5000000ull           /* between two tries to get a lease, to connect */
 #define START_NS 10000000000ull      /* portusd has to be there by then */
+#define FAR_START_NS 60000000000ull  /* of several each may take its time */
 #define START_AGAIN_NS 1000000000ull /* it may have been killed meanwhile */
 #define MUTE_NS 10000000000ull
 #define REFUSED_NS 60000000000ull
@@ -57,6 +60,12 @@ bool agent_store_configured(const struct agent *agent)
 static bool is_shared(const struct agent *agent)
 {
     return strncmp(agent->state->env.store, PORTUS_NAME_UNIX, strlen(PORTUS_NAME_UNIX)) == 0;
+}
+
+/* On another machine: a carrier speaks to it. It can look at no file here. */
+static bool is_far(const struct agent *agent)
+{
+    return portus_address_is(agent->state->env.store);
 }
 
 static void forget(struct agent *agent, struct agent_keep *keep)
@@ -209,17 +218,17 @@ static bool tell(struct agent *agent, struct agent_keep *keep, enum portus_op op
     struct portus_message message = portus_message_make(op);
     int fds[2] = {keep->fd}, listed = -1;
     unsigned count = with ? 1 : 0;
-    bool sent;
+    bool sent, lists = is_shared(agent) || is_far(agent);
 
     message.value = keep->id;
     message.size = keep->directory;
     message.flags = flags;
     /* A store of several users has no right to look where its files are. */
-    if (is_shared(agent) && (flags & PORTUS_STORE_LAST))
+    if (lists && (flags & PORTUS_STORE_LAST))
         listed = fds[count++] = listing_beside(keep->fd);
-    if (is_shared(agent) && op == PORTUS_OP_STORE_RENAMED)
+    if (lists && op == PORTUS_OP_STORE_RENAMED)
         listed = fds[0] = listing_below(keep->fd);
-    if (listed < 0 && op == PORTUS_OP_STORE_RENAMED && is_shared(agent)) {
+    if (listed < 0 && op == PORTUS_OP_STORE_RENAMED && lists) {
         log_info("a rename is not told to the store: %s", strerror(-listed));
         return true;
     }
@@ -247,11 +256,16 @@ void agent_store_broken(struct agent *agent)
     }
 }
 
-/* portusd, beside the agent. It is nobody's child: it outlives us. */
-static void start(const struct agent *agent)
+/*
+ * portusd, or (socket) a carrier to one, beside the agent. It is nobody's child: a portusd
+ * outlives us, a carrier ends when its socket does.
+ */
+static void start(const struct agent *agent, int socket)
 {
-    char path[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - sizeof("portusd"));
+    static const char *const names[] = {"portusd", "portus-carrier"};
+    const char *name = names[socket >= 0];
+    char path[PATH_MAX], first[12];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - sizeof("portus-carrier"));
     char *slash;
     sigset_t none;
     pid_t child;
@@ -260,26 +274,69 @@ static void start(const struct agent *agent)
         return;
     path[length] = '\0';
     slash = strrchr(path, '/');
-    strcpy(slash == NULL ? path : slash + 1, "portusd");
+    strcpy(slash == NULL ? path : slash + 1, name);
+    snprintf(first, sizeof(first), "%u", agent->store_first);
     child = fork();
     if (child == 0) {
         if (setsid() < 0 || fork() != 0)
             _exit(0);
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
-        execl(path, "portusd", "--idle", agent->state->env.store, (char *)NULL);
+        if (socket >= 0 && (dup2(socket, 3) != 3 || fcntl(3, F_SETFD, 0) < 0 ||
+                            syscall(SYS_close_range, 4u, ~0u, 0u) < 0))
+            _exit(127);
+        if (socket >= 0)
+            execl(path, name, "3", first, agent->state->env.store, (char *)NULL);
+        else
+            execl(path, name, "--idle", agent->state->env.store, (char *)NULL);
         _exit(127);
     }
     if (child > 0)
         waitpid(child, NULL, 0);
 }
 
+/* Says who it is; the welcome is waited for. Takes fd. */
+static void greet(struct agent *agent, int fd)
+{
+    struct portus_message hello = portus_message_make(PORTUS_OP_HELLO);
+    struct sockaddr_un own;
+    socklen_t own_length;
+    uint64_t now = portus_now();
+
+    hello.value = PORTUS_ROLE_KEEP;
+    if (portus_name(&own, &own_length, agent->state->env.job) == 0)
+        hello.size = portus_hash(PORTUS_HASH_EMPTY, (const char *)&own, own_length);
+    if (agent->store_since == 0)
+        agent->store_since = now;
+    agent->store_heard = now;
+    agent->store_asked = 0;
+    if (portus_message_send(fd, &hello, NULL, 0) != 0) {
+        close(fd);
+        if (now - agent->store_since > START_NS)
+            give_up(agent, "portusd does not listen to this user");
+        return;
+    }
+    agent->state->store_ready = false;
+    agent->state->store = fd;
+}
+
+/* A carrier that finds one of the stores; which of them says its welcome. */
+static void connect_far(struct agent *agent)
+{
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+        return;
+    start(agent, pair[1]);
+    close(pair[1]);
+    greet(agent, pair[0]);
+}
+
 /* A connection that waits for its welcome, or is there. */
 static void connect_to(struct agent *agent)
 {
-    struct portus_message hello = portus_message_make(PORTUS_OP_HELLO);
-    struct sockaddr_un address, own;
-    socklen_t length, own_length;
+    struct sockaddr_un address;
+    socklen_t length;
     uint32_t pid;
     uint64_t now = portus_now();
     bool shared = is_shared(agent);
@@ -305,7 +362,7 @@ static void connect_to(struct agent *agent)
                 agent->store_since = now;
             agent->store_started = now;
             if (!shared)
-                start(agent);
+                start(agent, -1);
         }
         return;
     }
@@ -315,21 +372,7 @@ static void connect_to(struct agent *agent)
         give_up(agent, "another user has taken the store's name");
         return;
     }
-    hello.value = PORTUS_ROLE_KEEP;
-    if (portus_name(&own, &own_length, agent->state->env.job) == 0)
-        hello.size = portus_hash(PORTUS_HASH_EMPTY, (const char *)&own, own_length);
-    if (agent->store_since == 0)
-        agent->store_since = now;
-    agent->store_heard = now;
-    agent->store_asked = 0;
-    if (portus_message_send(fd, &hello, NULL, 0) != 0) {
-        close(fd);
-        if (now - agent->store_since > START_NS)
-            give_up(agent, "portusd does not listen to this user");
-        return;
-    }
-    agent->state->store_ready = false;
-    agent->state->store = fd;
+    greet(agent, fd);
 }
 
 /* Its portusd has ended, or ends: the next one gets it, but only once, as it may be the cause. */
@@ -375,6 +418,7 @@ static void done(struct agent *agent, const struct portus_message *message)
 static void hear(struct agent *agent)
 {
     struct portus_message message;
+    bool welcomed;
     int error = 0;
 
     for (unsigned turn = 0; turn < MESSAGES_A_TURN; turn++) {
@@ -385,12 +429,14 @@ static void hear(struct agent *agent)
         agent->store_asked = 0;
         agent->store_mute = 0;
         if (message.op == PORTUS_OP_WELCOME && message.error < 0) {
-            give_up(agent, message.error == -EUSERS ? "portusd has too many connections"
-                                                    : strerror(-message.error));
+            give_up(agent, is_far(agent)              ? portus_address_why(message.error)
+                           : message.error == -EUSERS ? "portusd has too many connections"
+                                                      : strerror(-message.error));
             return;
         }
         if (message.op == PORTUS_OP_WELCOME && message.error == 0) {
             agent->state->store_ready = true;
+            agent->store_first = is_far(agent) ? message.value : 0;
             atomic_store(&agent->control->store,
                          message.flags & (PORTUS_WELCOME_STORE | PORTUS_WELCOME_DURABLE));
             agent->store_since = 0;
@@ -407,11 +453,19 @@ static void hear(struct agent *agent)
     if (error == -EAGAIN || error == 0)
         return;
     /* What it had not answered for is kept, or not, nobody knows: another is asked. */
+    welcomed = agent->state->store_ready;
     disconnect(agent);
     for (unsigned i = 0; i < AGENT_KEEPS; i++)
         if (agent->state->keep[i].state >= KEEP_SENT && !again(&agent->state->keep[i]))
             let_go(agent, &agent->state->keep[i]);
-    if (error != -ECONNRESET)
+    if (is_far(agent) && !welcomed)
+        give_up(agent, "portus-carrier cannot be had, or has died");
+    else if (is_far(agent)) {
+        agent->store_first++; /* the next of several, or the same once more */
+        agent->store_looked = portus_now();
+        agent_error(agent, "%s: the connection is gone: another is tried for the next checkpoint",
+                    agent->state->env.store);
+    } else if (error != -ECONNRESET)
         give_up(agent, "portusd is of another version");
     else
         agent_error(agent, "%s: portusd is gone: another is started for the next checkpoint",
@@ -579,9 +633,12 @@ bool agent_store_turn(struct agent *agent)
     agent->store_looked = now;
     if (agent->store_wanted && now < agent->store_refused_until)
         agent->store_wanted = false;
+    else if (state->store == 0 && is_far(agent))
+        connect_far(agent);
     else if (state->store == 0)
         connect_to(agent);
-    else if (!state->store_ready && now - agent->store_since > START_NS)
+    else if (!state->store_ready &&
+             now - agent->store_since > (is_far(agent) ? FAR_START_NS : START_NS))
         give_up(agent, "portusd does not answer");
     else
         ask(agent, now);

@@ -7,6 +7,7 @@
  */
 #include "common/address.h"
 
+#include <errno.h>
 #include <string.h>
 
 static const char *const schemes[] = {
@@ -110,4 +111,34 @@ unsigned portus_address_count(const char *list)
         if (!portus_address_get(&address, list, i))
             return 0;
     return count <= PORTUS_ADDRESSES ? count : 0;
+}
+
+const char *portus_address_why(int error)
+{
+    switch (error) {
+    case -EKEYREJECTED:
+        return "it does not know this key, or does not know it itself (PORTUS_KEY)";
+    case -EPROTO:
+        return "what answers there is no portusd, or none that speaks TLS 1.3";
+    case -EPROTONOSUPPORT:
+        return "it is of another version: install the same one on both machines";
+    case -EADDRNOTAVAIL:
+        return "there is no such host";
+    case -ECONNREFUSED:
+        return "nobody listens there";
+    case -ECONNRESET:
+        return "it hung up";
+    case -ETIMEDOUT:
+        return "it does not answer";
+    case -EUSERS:
+        return "it has as many connections of this key as it allows";
+    case -ENOKEY:
+        return "a store on another machine wants a key (PORTUS_KEY=FILE)";
+    case -EPROTOTYPE:
+        return "this build knows no such transport";
+    case -ENODEV:
+        return "there is no RDMA device (tcp:// works without)";
+    default:
+        return strerror(-error);
+    }
 }

@@ -30,4 +30,7 @@ bool portus_address_get(struct portus_address *address, const char *list, unsign
 /* How many a list has, if all are right and not too many; 0: they are not. */
 unsigned portus_address_count(const char *list);
 
+/* What an error of a connection means to a user. */
+const char *portus_address_why(int error);
+
 #endif

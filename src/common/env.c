@@ -16,6 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/address.h"
 #include "common/log.h"
 
 enum kind { kind_choice, kind_size, kind_number, kind_text, kind_globs, kind_level, kind_store };
@@ -126,6 +127,8 @@ static bool names_store(const char *text)
 {
     size_t scheme = strlen(UNIX);
 
+    if (portus_address_is(text))
+        return portus_address_count(text) > 0;
     if (strncmp(text, UNIX, scheme) != 0)
         return text[0] == '\0' || text[0] == '/';
     return text[scheme] == '/' &&

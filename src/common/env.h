@@ -39,7 +39,8 @@ struct portus_env {
     char exclude[PORTUS_ENV_TEXT];  /* PORTUS_EXCLUDE: the same */
     char job[PORTUS_ENV_TEXT];      /* PORTUS_JOB: names the agent instead of the cgroup */
     char agent[PORTUS_ENV_TEXT];    /* PORTUS_AGENT: its path, or "": beside the shim */
-    char store[PORTUS_ENV_TEXT];    /* PORTUS_STORE: path of a pool, unix:PATH, or "" */
+    char store[PORTUS_ENV_TEXT];    /* PORTUS_STORE: path of a pool, unix:PATH, tcp://HOST, or "" */
+    char key[PORTUS_ENV_TEXT];      /* PORTUS_KEY: a file, or "" */
     int restore;                    /* PORTUS_RESTORE: enum portus_restore */
     uint64_t keep;                  /* PORTUS_KEEP: versions of a file */
     uint64_t scrub;                 /* PORTUS_SCRUB, bytes a second; 0: not */

@@ -158,7 +158,7 @@ static int finish(struct maker *maker, int error)
         else
             at += (size_t)written;
     }
-    if (error == 0 && fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+    if (error == 0 && !listing_seal(fd))
         error = -errno;
     listing_free(&maker->list);
     if (error != 0 && fd >= 0)
@@ -257,6 +257,11 @@ int listing_below(int fd)
 }
 
 /* ---- reading ---- */
+
+bool listing_seal(int fd)
+{
+    return fcntl(fd, F_ADD_SEALS, SEALS) == 0;
+}
 
 bool listing_sealed(int fd)
 {

@@ -45,6 +45,9 @@ int listing_below(int fd);
 /* Whether fd is one that nobody can change: asks nothing of it that could block. */
 bool listing_sealed(int fd);
 
+/* Makes it so, of a memfd. */
+bool listing_seal(int fd);
+
 struct listing {
     char *bytes;
     size_t length;

@@ -20,14 +20,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/address.h"
+#include "common/host.h"
 #include "ctl/ctl.h"
 #include "ctl/restore.h"
 #include "ctl/text.h"
 #include "ctl/vault.h"
 #include "portus/layout.h"
+#include "store/remote.h"
 #include "store/state.h"
 
 #define LOCK_MS 600000
+
+static bool far; /* the store is on another machine: it tells ours from others */
 
 enum state {
     RIGHT, /* not short; or not there, or newer: whatever it is, it is not this version's */
@@ -49,8 +54,15 @@ static enum state look(const struct pool_version *version, const char *path, str
 static bool is_of(const struct pool_version *version, const char *path)
 {
     struct pool_key key;
+    uint8_t machine[16];
     int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    bool is = fd >= 0 && store_key(fd, &key) == 0 && store_same_file(&key, &version->key);
+    bool is = fd >= 0 && store_key(fd, &key) == 0;
+
+    if (is && far) {
+        host_id(machine);
+        host_mix(key.file_system, machine);
+    }
+    is = is && store_same_file(&key, &version->key);
 
     if (fd >= 0)
         close(fd);
@@ -138,7 +150,8 @@ static void list(const struct vault_list *found)
  * very file, and nobody has changed it since. Its change time tells, which nobody can set; and
  * when the version was made nobody had the file open for writing, or mapped.
  */
-static int lend(struct pool *pool, const struct vault_list *found, const char *path)
+static int lend(struct pool *pool, const char *store, const struct vault_list *found,
+                const char *path)
 {
     const struct portus_pool_extent *extents;
     struct portus_pool_lent lent = {.magic = PORTUS_POOL_LENT_MAGIC};
@@ -148,7 +161,7 @@ static int lend(struct pool *pool, const struct vault_list *found, const char *p
 
     pool_look(pool, &state);
     if (found->count != 1 || strcmp(found->entry[0].path, path) != 0 ||
-        strcmp(state.kind, "devdax") == 0)
+        strcmp(state.kind, "devdax") == 0 || remote_is(store))
         return CTL_FAILED;
     version = &found->entry[0].version;
     if (lstat(path, &status) < 0 || !S_ISREG(status.st_mode) || !is_of(version, path))
@@ -185,6 +198,7 @@ int complete_main(int argc, char **argv)
     status = vault_open(&pool, &options, argv[0]);
     if (status != 0)
         return status;
+    far = portus_address_is(options.store);
     restore_begin(pool, argv[0], false);
     for (int i = operand; i < argc || i == operand; i++) {
         uint64_t bytes = 0;
@@ -197,7 +211,7 @@ int complete_main(int argc, char **argv)
         if (options.list)
             list(&found);
         if (options.extents) {
-            status = lend(pool, &found, absolute);
+            status = lend(pool, options.store, &found, absolute);
             vault_free(&found);
             break;
         }

@@ -24,6 +24,7 @@ int wait_main(int argc, char **argv);
 int off_main(int argc, char **argv);
 int on_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
+int key_main(int argc, char **argv);
 int version_main(int argc, char **argv);
 int pool_main(int argc, char **argv);
 int ls_main(int argc, char **argv);

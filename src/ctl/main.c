@@ -16,6 +16,7 @@
 
 #include "common/log.h"
 #include "ctl/ctl.h"
+#include "ctl/dial.h"
 #include "ctl/vault.h"
 #include "portus/portus.h"
 
@@ -112,6 +113,9 @@ static const struct command {
      "written anew where a copy is damaged; the bytes of a version are, from the file itself,\n"
      "if that still is what it was and has them. What cannot be repaired is marked. If a\n"
      "portusd serves the pool it does it; with --background it is not waited for.\n"},
+    {"key", key_main, "NAME FILE", "make a key for a store on another machine",
+     "Writes a new key for NAME into FILE, readable by its owner alone. PORTUS_KEY=FILE uses\n"
+     "it; its line goes into the file that the store's portusd has as --keys, too.\n"},
     {"version", version_main, "[--job NAME]", "show versions and where the shim is",
      "Shows the versions of portusctl and of the agent, if one runs, and the shim's path.\n"},
 };
@@ -218,6 +222,7 @@ int options_parse(struct options *options, int argc, char **argv, unsigned accep
     options->wrong_env = portus_env_load(&env);
     options->job = env.job;
     options->store = env.store;
+    dial_setup(env.key);
     opterr = 0;
     optind = 1;
     while ((option = getopt_long(argc, argv, ":hl", known, NULL)) != -1) {

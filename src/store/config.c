@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "transport/key.h"
 
 #define SESSIONS 64
 #define BLANKS " \t\r\n"
@@ -89,7 +90,8 @@ static int read_limits(struct line *line, struct config_limits *limits)
     return 0;
 }
 
-static int read_user(struct line *line, struct config *config)
+/* A user of this machine, or (key) one of others, by the name of a key. */
+static int read_user(struct line *line, struct config *config, bool key)
 {
     const char *name = next(line);
     struct config_user user = {.limits = {UNSET, UNSET, UNSET}}, *more;
@@ -97,8 +99,13 @@ static int read_user(struct line *line, struct config *config)
     uint64_t number;
 
     if (name == NULL)
-        return wrong(line, "user", "who? give a name or a number");
-    if (parse(name, false, &number) && number < UINT32_MAX) {
+        return wrong(line, key ? "key" : "user",
+                     key ? "whose? give the name of a key" : "who? give a name or a number");
+    if (key && !key_name_right(name))
+        return wrong(line, name, "no name of a key");
+    if (key) {
+        user.uid = key_owner(name);
+    } else if (parse(name, false, &number) && number < UINT32_MAX) {
         user.uid = (uint32_t)number;
     } else {
         known = getpwnam(name);
@@ -128,11 +135,13 @@ static int read_line(struct line *line, char *text, struct config *config)
     if (word == NULL)
         return 0;
     if (strcmp(word, "user") == 0)
-        return read_user(line, config);
+        return read_user(line, config, false);
+    if (strcmp(word, "key") == 0)
+        return read_user(line, config, true);
     if (strcmp(word, "default") == 0)
         return read_limits(line, &config->usual);
     if (strcmp(word, "keep") != 0)
-        return wrong(line, word, "not known: a line begins with keep, default or user");
+        return wrong(line, word, "not known: a line begins with keep, default, user or key");
     value = next(line);
     if (value == NULL || !parse(value, false, &config->keep) || config->keep == 0 ||
         config->keep > 1000000 || next(line) != NULL)

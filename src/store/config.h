@@ -7,6 +7,7 @@
  *     default bytes 200G objects 5000 sessions 16
  *     user alice bytes 2T sessions 64
  *     user 1007 sessions 0
+ *     key  cluster bytes 10T             # a user of other machines
  */
 #ifndef PORTUS_STORE_CONFIG_H
 #define PORTUS_STORE_CONFIG_H
@@ -24,7 +25,7 @@ struct config {
     uint64_t keep; /* 0: not set */
     struct config_limits usual;
     struct config_user {
-        uint32_t uid;
+        uint32_t uid;                /* or owner of a key */
         struct config_limits limits; /* with its own line's in place of the usual ones */
     } * user;
     size_t users;

@@ -39,6 +39,7 @@
 #define FILES 16384
 #define STATUS_NS 5000000000ull
 #define EXTEND_NS 10000000000ull
+#define WAITS_MS 1000
 #define LISTEN_ROOM (5 + 108) /* "unix:" and what a socket's address holds */
 
 struct setup {
@@ -46,12 +47,15 @@ struct setup {
     uint64_t scrub;
     int wrong; /* variables of the environment */
     bool idle_ends;
-    const char *config, *pool;
+    const char *config, *pool, *keys;
     char listen[LISTEN_ROOM]; /* unix:PATH, or "" */
+    const char *far[FAR_LISTENERS];
+    unsigned fars;
 };
 
 static const char usage[] =
-    "usage: portusd [--keep N] [--scrub SIZE] [--idle] [--listen PATH] [--config FILE] POOL\n"
+    "usage: portusd [--keep N] [--scrub SIZE] [--idle] [--listen PATH|tcp://ADDRESS[:PORT]]...\n"
+    "               [--keys FILE] [--config FILE] POOL\n"
     "keeps versions of checkpoint files in POOL (made by portusctl pool create); see portusd(1)\n";
 
 /* A socket file that nobody listens at is left from a portusd that was killed. */
@@ -144,6 +148,18 @@ static void reload(struct store *store, const struct setup *setup)
     } else {
         log_error("%s: the limits of before are kept", setup->config);
     }
+    if (setup->keys != NULL) {
+        struct keys keys;
+
+        if (keys_load(&keys, setup->keys) == 0) {
+            keys_free(&store->keys);
+            store->keys = keys;
+            far_keys_changed(store);
+            log_info("%s is read again", setup->keys);
+        } else {
+            log_error("%s: the keys of before are kept", setup->keys);
+        }
+    }
     service_tell("READY=1");
 }
 
@@ -187,12 +203,12 @@ static int serve(struct store *store, const struct setup *setup, int signals)
         int wait;
 
         more |= store_take(store);
-        wait = more ? 0 : store_tend(store);
+        wait = more ? 0 : store_waits(store) ? WAITS_MS : store_tend(store);
         if (alive / 1000000 < (uint64_t)wait)
             wait = (int)(alive / 1000000);
         store_listen(store, signals, wait);
         ends += told(signals, &again);
-        if (ends > 1 || (ends == 1 && !more))
+        if (ends > 1 || (ends == 1 && !more && !store_waits(store)))
             return 0;
         if (again)
             reload(store, setup);
@@ -204,18 +220,21 @@ static int serve(struct store *store, const struct setup *setup, int signals)
         }
         if (now - looked > LOOK_NS)
             looked = now;
-        if (ends == 1 && store->listener >= 0) {
+        if (ends == 1 && !store->ending) {
             log_info("told to end: %llu files are still copied",
                      (unsigned long long)(store->queued - store->taken));
-            close(store->listener);
+            if (store->listener >= 0)
+                close(store->listener);
             store->listener = -1;
+            store->ending = true;
+            far_listen_end();
             service_tell("STOPPING=1");
         }
         if (ends == 1 && now - extended > EXTEND_NS) {
             extended = now;
             service_tell("EXTEND_TIMEOUT_USEC=%llu", 3 * EXTEND_NS / 1000);
         }
-        if (more || store_peers(store) > 0 || store_tending())
+        if (more || store_waits(store) || store_peers(store) > 0 || store_tending())
             idle_since = 0;
         else if (idle_since == 0)
             idle_since = now;
@@ -228,10 +247,15 @@ static int serve(struct store *store, const struct setup *setup, int signals)
 static int read_options(int argc, char **argv, struct setup *setup)
 {
     static const struct option known[] = {
-        {"keep", required_argument, NULL, 'k'},   {"scrub", required_argument, NULL, 's'},
-        {"idle", no_argument, NULL, 'i'},         {"listen", required_argument, NULL, 'l'},
-        {"config", required_argument, NULL, 'c'}, {"version", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+        {"keep", required_argument, NULL, 'k'},
+        {"scrub", required_argument, NULL, 's'},
+        {"idle", no_argument, NULL, 'i'},
+        {"listen", required_argument, NULL, 'l'},
+        {"config", required_argument, NULL, 'c'},
+        {"keys", required_argument, NULL, 'K'},
+        {"version", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     static struct portus_env env;
     int option;
@@ -255,6 +279,17 @@ static int read_options(int argc, char **argv, struct setup *setup)
             setup->idle_ends = true;
             break;
         case 'l':
+            if (portus_address_is(optarg)) {
+                if (portus_address_count(optarg) != 1 || setup->fars == FAR_LISTENERS) {
+                    fprintf(stderr,
+                            "portusd: --listen %s: give an address, for example "
+                            "tcp://192.0.2.1:7470, and %d of them at most\n",
+                            optarg, FAR_LISTENERS);
+                    return 2;
+                }
+                setup->far[setup->fars++] = optarg;
+                break;
+            }
             if (optarg[0] != '/' || snprintf(setup->listen, sizeof(setup->listen), "%s%s",
                                              PORTUS_NAME_UNIX, optarg) >= LISTEN_ROOM) {
                 fprintf(stderr, "portusd: --listen %s: give an absolute path of %d bytes at most\n",
@@ -264,6 +299,9 @@ static int read_options(int argc, char **argv, struct setup *setup)
             break;
         case 'c':
             setup->config = optarg;
+            break;
+        case 'K':
+            setup->keys = optarg;
             break;
         case 'v':
             printf("portusd %s\n", PORTUS_VERSION);
@@ -280,6 +318,13 @@ static int read_options(int argc, char **argv, struct setup *setup)
         fputs(usage, stderr);
         return 2;
     }
+    if ((setup->fars > 0) != (setup->keys != NULL)) {
+        fputs(
+            "portusd: --listen tcp://... and --keys FILE go together: other machines are let in by "
+            "their keys alone\n",
+            stderr);
+        return 2;
+    }
     setup->pool = argv[optind];
     return -1;
 }
@@ -292,7 +337,7 @@ static int open_store(struct store *store, const struct setup *setup)
     /* A socket file is taken over only by who has the pool; a name is the lock for both. */
     if (store->shared && pool_open(&store->pool, setup->pool, true) != 0)
         return 1; /* it has said why */
-    if (store->listener < 0)
+    if (store->listener < 0 && (setup->listen[0] != '\0' || !store->shared))
         error = take_name(store, store->shared ? setup->listen : setup->pool);
     if (error == EADDRINUSE && !store->shared) {
         log_info("%s is served already", setup->pool);
@@ -303,6 +348,9 @@ static int open_store(struct store *store, const struct setup *setup)
                   error == ENOENT && !store->shared ? ": portusctl pool create makes a pool" : "");
         return 1;
     }
+    for (unsigned i = 0; i < setup->fars; i++)
+        if (far_listen(store, setup->far[i]) != 0)
+            return 1; /* it has said why */
     return store->shared || pool_open(&store->pool, setup->pool, true) == 0 ? 0 : 1;
 }
 
@@ -331,6 +379,8 @@ int main(int argc, char **argv)
     if (setup.config != NULL && config_load(&store.config, setup.config) != 0)
         return 2;
     use_config(&store, &setup);
+    if (setup.keys != NULL && keys_load(&store.keys, setup.keys) != 0)
+        return 2;
     for (unsigned i = 0; i < STORE_PEERS; i++)
         store.peer[i].socket = -1;
     signals = block_signals();
@@ -339,7 +389,8 @@ int main(int argc, char **argv)
         return 1;
     }
     store.self = geteuid();
-    store.shared = store.listener >= 0 || setup.listen[0] != '\0';
+    store.strangers = store.listener >= 0 || setup.listen[0] != '\0';
+    store.shared = store.strangers || setup.fars > 0;
     if (store.shared) {
         raise_limit();
         store_listen_to_strangers();

@@ -28,13 +28,15 @@
 #define RECORDS_A_TURN 16
 #define RINGS 1024
 #define DRAFTS 4096
+#define SHARE_STEP (16ull << 20)
 
 #define MAPPED (PORTUS_RING_DATA + PORTUS_RING_MAX)
 
 struct ring {
     struct ring *next;
     uint32_t peer, serial, id;
-    int fd;
+    int fd; /* -1: on another machine, see reel */
+    struct reel *reel;
     const uint8_t *base;     /* NULL: it is read */
     uint64_t bytes;          /* that it is known to have */
     uint64_t position, upto; /* records: copied, and to be copied */
@@ -47,7 +49,8 @@ struct draft {
     uint32_t ring, file;
     uint64_t from, to; /* records between are its, if they say so */
     struct pulled pulled;
-    int name; /* the file, O_PATH */
+    uint64_t written, room; /* bytes; and for how many room was made in the user's share */
+    int name; /* the file, O_PATH; -1: it is on another machine */
     char path[PATH_MAX + 1];
 };
 
@@ -71,7 +74,8 @@ static void drop(struct draft **at)
     *at = draft->next;
     draft_count--;
     pulled_free(&draft->pulled);
-    close(draft->name);
+    if (draft->name >= 0)
+        close(draft->name);
     free(draft);
 }
 
@@ -101,13 +105,14 @@ bool pull_take(uint32_t peer, uint32_t serial, uint32_t id, struct pulled *pulle
     *at = draft->next;
     draft_count--;
     *pulled = draft->pulled;
-    close(draft->name);
+    if (draft->name >= 0)
+        close(draft->name);
     free(draft);
     return true;
 }
 
-static int seal(struct store *store, struct draft *draft, uint64_t size, int64_t time,
-                uint64_t *number)
+static int seal(struct store *store, struct draft *draft, const struct far_name *name,
+                uint64_t size, int64_t time, uint64_t *number)
 {
     struct pool_attributes attributes;
     struct pool_draft *whole = draft->pulled.draft;
@@ -117,10 +122,19 @@ static int seal(struct store *store, struct draft *draft, uint64_t size, int64_t
 
     if (ranges_gap(&draft->pulled.ranges, 0, size, &gap))
         return -EAGAIN;
-    if (fstat(draft->name, &status) < 0)
-        return -errno;
-    error = status.st_nlink == 0 ? -ENOENT
-                                 : store_path(store, draft->name, draft->path, sizeof(draft->path));
+    if (name != NULL) {
+        if (memcmp(&name->key, &draft->pulled.key, sizeof(name->key)) != 0)
+            return -ESTALE;
+        status = name->status;
+        strcpy(draft->path, name->path);
+        error = status.st_nlink == 0 ? -ENOENT : 0;
+    } else {
+        if (fstat(draft->name, &status) < 0)
+            return -errno;
+        error = status.st_nlink == 0
+                    ? -ENOENT
+                    : store_path(store, draft->name, draft->path, sizeof(draft->path));
+    }
     if (error != 0)
         return error;
     attributes = store_attributes(&status, draft->path, store->peer[draft->peer].job);
@@ -130,14 +144,15 @@ static int seal(struct store *store, struct draft *draft, uint64_t size, int64_t
     return pool_commit(whole, &attributes, number);
 }
 
-void pull_seal(struct store *store, uint32_t peer, const struct portus_message *message)
+void pull_seal(struct store *store, uint32_t peer, const struct portus_message *message,
+               const struct far_name *name)
 {
     struct draft **at = find(peer, store->serial[peer], message->value);
     uint64_t number = 0;
     int error = -ENOENT;
 
     if (*at != NULL) {
-        error = seal(store, *at, message->size, message->time, &number);
+        error = seal(store, *at, name, message->size, message->time, &number);
         if (error == 0)
             log_debug("commit %llu: %llu bytes, before they are drained",
                       (unsigned long long)number, (unsigned long long)message->size);
@@ -147,7 +162,8 @@ void pull_seal(struct store *store, uint32_t peer, const struct portus_message *
     store_answer(store, peer, store->serial[peer], message->value, error, number);
 }
 
-int pull_draft(struct store *store, uint32_t peer, const struct portus_message *message, int fd)
+int pull_draft(struct store *store, uint32_t peer, const struct portus_message *message, int fd,
+               const struct far_name *name)
 {
     uint32_t ring = message->flags >> 16, file = message->flags & 0xffff;
     struct draft *draft;
@@ -158,16 +174,23 @@ int pull_draft(struct store *store, uint32_t peer, const struct portus_message *
         if (draft->peer == peer && draft->serial == store->serial[peer] && draft->ring == ring &&
             draft->file == file && draft->to > message->size)
             draft->to = message->size;
-    if (fd < 0 || draft_count >= DRAFTS)
+    if ((fd < 0 && name == NULL) || draft_count >= DRAFTS)
         return 0; /* it is copied whole */
     draft = calloc(1, sizeof(*draft));
     if (draft == NULL)
         return 0;
-    draft->name = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    error = draft->name < 0 ? -errno : store_key(fd, &draft->pulled.key);
-    draft->pulled.key.owner = store->peer[peer].uid;
-    if (error == 0)
-        error = store_path(store, fd, draft->path, sizeof(draft->path));
+    if (name != NULL) {
+        draft->name = -1;
+        draft->pulled.key = name->key;
+        strcpy(draft->path, name->path);
+        error = 0;
+    } else {
+        draft->name = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        error = draft->name < 0 ? -errno : store_key(fd, &draft->pulled.key);
+        draft->pulled.key.owner = store->peer[peer].uid;
+        if (error == 0)
+            error = store_path(store, fd, draft->path, sizeof(draft->path));
+    }
     if (error == 0)
         error = pool_begin(store->pool, &draft->pulled.key, &draft->pulled.draft);
     if (error != 0) {
@@ -209,7 +232,9 @@ static void close_ring(struct ring **at)
     ring_count--;
     if (ring->base != NULL)
         munmap((void *)ring->base, MAPPED);
-    close(ring->fd);
+    if (ring->fd >= 0)
+        close(ring->fd);
+    reel_close(ring->reel);
     free(ring);
 }
 
@@ -244,16 +269,21 @@ int pull_ring(struct store *store, uint32_t peer, const struct portus_message *m
 
     if (*at != NULL)
         close_ring(at);
-    if (fd < 0)
+    if (store->peer[peer].far != NULL ? message->flags == 0 : fd < 0)
         return 0;
+    if (fd < 0 && ring_count >= RINGS)
+        return -EPROTO;
     /* One that could become smaller under a mapping is none of ours. */
-    if ((fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0 || ring_count >= RINGS) {
+    if (fd >= 0 && ((fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0 || ring_count >= RINGS)) {
         close(fd);
         return -EPROTO;
     }
     ring = calloc(1, sizeof(*ring));
-    if (ring == NULL) {
-        close(fd);
+    if (ring == NULL ||
+        (fd < 0 && reel_open(&ring->reel, store, peer, message->value, message->size) != 0)) {
+        if (fd >= 0)
+            close(fd);
+        free(ring);
         return -ENOMEM;
     }
     ring->peer = peer;
@@ -261,7 +291,7 @@ int pull_ring(struct store *store, uint32_t peer, const struct portus_message *m
     ring->id = message->value;
     ring->fd = fd;
     ring->position = ring->upto = message->size;
-    if (store->peer[peer].uid == store->self) {
+    if (fd >= 0 && store->peer[peer].uid == store->self) {
         base = mmap(NULL, MAPPED, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
         ring->base = base == MAP_FAILED ? NULL : base;
     }
@@ -299,21 +329,41 @@ static const void *bytes(struct ring *ring, uint64_t offset, size_t length, void
     return pread(ring->fd, buffer, length, (off_t)offset) == (ssize_t)length ? buffer : NULL;
 }
 
-static struct draft *draft_of(const struct ring *ring, uint32_t file, uint64_t sequence)
+static struct draft *draft_of(uint32_t peer, uint32_t serial, uint32_t ring, uint32_t file,
+                              uint64_t sequence)
 {
     for (struct draft *draft = drafts; draft != NULL; draft = draft->next)
-        if (draft->ring == ring->id && draft->file == file && draft->from <= sequence &&
-            sequence < draft->to && draft->peer == ring->peer && draft->serial == ring->serial)
+        if (draft->ring == ring && draft->file == file && draft->from <= sequence &&
+            sequence < draft->to && draft->peer == peer && draft->serial == serial)
             return draft;
     return NULL;
+}
+
+bool pull_wanted(const struct store *store, uint32_t peer, uint32_t ring,
+                 const struct portus_record *record, uint64_t sequence)
+{
+    return draft_of(peer, store->serial[peer], ring, record->file, sequence) != NULL;
 }
 
 static int write_draft(struct store *store, struct draft *draft, uint64_t offset, const void *data,
                        uint32_t length)
 {
     const struct pool_share share = store_share(store, store->peer[draft->peer].uid);
-    int error = pool_write(draft->pulled.draft, offset, data, length);
+    int error = 0;
 
+    /* In steps: to look what a share has takes as long as there are versions. */
+    if (!share.everyone && draft->written + length > draft->room) {
+        const char *job = store_job(store->peer[draft->peer].job);
+        uint64_t step = SHARE_STEP;
+
+        error = store_room(store, &share, draft->path, job, step);
+        if (error == -ENOSPC)
+            error = store_room(store, &share, draft->path, job, step = length);
+        draft->room = draft->written + step;
+    }
+    if (error == 0)
+        error = pool_write(draft->pulled.draft, offset, data, length);
+    draft->written += length;
     if (error == -ENOSPC) {
         error =
             store_room(store, &share, draft->path, store_job(store->peer[draft->peer].job), length);
@@ -323,6 +373,26 @@ static int write_draft(struct store *store, struct draft *draft, uint64_t offset
     if (error == 0)
         error = ranges_add(&draft->pulled.ranges, offset, offset + length);
     return error;
+}
+
+static void keep(struct store *store, struct draft *draft, const struct portus_record *record,
+                 const void *data)
+{
+    int error = write_draft(store, draft, record->offset, data, record->length);
+
+    if (error == 0)
+        return;
+    log_debug("%s: is read from its file: %s", draft->path, strerror(-error));
+    pull_drop(draft->peer, draft->serial, draft->id);
+}
+
+void pull_record(struct store *store, uint32_t peer, uint32_t ring,
+                 const struct portus_record *record, uint64_t sequence, const void *bytes)
+{
+    struct draft *draft = draft_of(peer, store->serial[peer], ring, record->file, sequence);
+
+    if (draft != NULL)
+        keep(store, draft, record, bytes);
 }
 
 /* Copies the next record. False: the ring makes no sense. */
@@ -335,7 +405,6 @@ static bool copy(struct store *store, struct ring *ring)
         bytes(ring, sequence % PORTUS_RECORDS * sizeof(record), sizeof(record), &room);
     struct draft *draft;
     const void *data;
-    int error;
 
     if (shared == NULL ||
         atomic_load_explicit(&shared->stamp, memory_order_acquire) != sequence + 1)
@@ -346,7 +415,7 @@ static bool copy(struct store *store, struct ring *ring)
     record.file = shared->file;
     if (record.length == 0)
         return true;
-    draft = draft_of(ring, record.file, sequence);
+    draft = draft_of(ring->peer, ring->serial, ring->id, record.file, sequence);
     if (draft == NULL)
         return true;
     if (record.length > PORTUS_CHUNK || record.data > PORTUS_RING_MAX ||
@@ -355,11 +424,7 @@ static bool copy(struct store *store, struct ring *ring)
     data = bytes(ring, PORTUS_RING_DATA + record.data, record.length, buffer);
     if (data == NULL)
         return false;
-    error = write_draft(store, draft, record.offset, data, record.length);
-    if (error != 0) {
-        log_debug("%s: is read from its file: %s", draft->path, strerror(-error));
-        pull_drop(draft->peer, draft->serial, draft->id);
-    }
+    keep(store, draft, &record, data);
     return true;
 }
 
@@ -369,16 +434,23 @@ bool pull_turn(struct store *store)
 
     for (struct ring *ring = rings; ring != NULL; ring = ring->next) {
         for (unsigned i = 0; i < RECORDS_A_TURN && ring->position < ring->upto; i++) {
-            if (!copy(store, ring)) {
+            uint64_t before = ring->position;
+            bool right = ring->reel != NULL ? reel_turn(ring->reel, ring->upto, &ring->position)
+                                            : copy(store, ring);
+
+            if (!right) {
                 log_warn("process %u: its ring makes no sense at record %llu: its files are read",
                          store->peer[ring->peer].pid, (unsigned long long)ring->position);
                 spoil(ring);
                 ring->position = ring->upto;
                 break;
             }
-            ring->position++;
+            if (ring->reel == NULL)
+                ring->position++;
+            else if (ring->position == before)
+                break; /* it comes when it comes */
         }
-        more |= ring->position < ring->upto;
+        more |= ring->position < ring->upto && ring->reel == NULL;
         if (ring->asked && ring->position == ring->upto) {
             ring->asked = false;
             store_tell(store, ring->peer, ring->serial, PORTUS_OP_STORE_PULLED, ring->id, 0,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * remote.c -- the pool of a portusd of another user, read through its socket
+ * remote.c -- the pool of a portusd of another user or machine, read through its socket
  *
  * portusd shows this user's part of its pool as bytes in a pool's format (view.c). Their
  * head, all but the bytes of the versions, is fetched when it is opened; from there on it
@@ -16,12 +16,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/address.h"
 #include "common/log.h"
 #include "common/message.h"
 #include "common/name.h"
 #include "store/pool_private.h"
 
 #define ANSWER_MS 30000
+#define FAR_MS 90000 /* of several each may take its time */
 #define HEAD_MOST (64ull << 30)
 #define SIZE_MOST (1ull << 50)
 
@@ -32,13 +34,20 @@ struct remote {
 
 bool remote_is(const char *name)
 {
-    return strncmp(name, PORTUS_NAME_UNIX, strlen(PORTUS_NAME_UNIX)) == 0;
+    return portus_address_is(name) ||
+           strncmp(name, PORTUS_NAME_UNIX, strlen(PORTUS_NAME_UNIX)) == 0;
 }
 
-int remote_connect(const char *name)
+static int (*dial)(const char *name);
+
+void remote_dial_by(int (*by)(const char *name))
+{
+    dial = by;
+}
+
+static int connect_near(const char *name)
 {
     const struct timeval patience = {.tv_sec = ANSWER_MS / 1000};
-    struct portus_message message = portus_message_make(PORTUS_OP_HELLO);
     struct sockaddr_un address;
     socklen_t length;
     int error = portus_name_store(&address, &length, name), fd;
@@ -55,13 +64,27 @@ int remote_connect(const char *name)
         close(fd);
         return error;
     }
+    return fd;
+}
+
+int remote_connect(const char *name)
+{
+    struct portus_message message = portus_message_make(PORTUS_OP_HELLO);
+    int patience = portus_address_is(name) ? FAR_MS : ANSWER_MS, error, fd;
+
+    if (portus_address_is(name))
+        fd = dial != NULL ? dial(name) : -EPROTOTYPE;
+    else
+        fd = connect_near(name);
+    if (fd < 0)
+        return fd;
     message.value = PORTUS_ROLE_KEEP;
     error = portus_message_send(fd, &message, NULL, 0);
     /* One that refuses may have said why, and gone, before it heard anything. */
     if (error == 0 || error == -EPIPE)
-        error = portus_message_receive_bytes(fd, &message, NULL, 0, ANSWER_MS);
+        error = portus_message_receive_bytes(fd, &message, NULL, 0, patience);
     if (error == -ECONNRESET)
-        error = portus_message_receive_bytes(fd, &message, NULL, 0, ANSWER_MS);
+        error = portus_message_receive_bytes(fd, &message, NULL, 0, patience);
     if (error == 0)
         error = message.op == PORTUS_OP_WELCOME ? message.error : -EPROTO;
     if (error != 0) {
@@ -200,8 +223,11 @@ int remote_open(struct pool **out, const char *name)
             close(remote->socket);
     }
     if (error != 0) {
-        log_error("%s: %s%s", name, strerror(-error),
-                  error == -ECONNREFUSED || error == -ENOENT ? ": no portusd listens there" : "");
+        log_error("%s: %s%s", name,
+                  portus_address_is(name) ? portus_address_why(error) : strerror(-error),
+                  portus_address_is(name)                      ? ""
+                  : error == -ECONNREFUSED || error == -ENOENT ? ": no portusd listens there"
+                                                               : "");
         free(remote);
         return error;
     }

@@ -25,11 +25,17 @@
 
 #define MESSAGES_A_TURN 64
 #define PACKETS_A_TURN 16
+#define FAR_EVENTS (FAR_KNOCKING + FAR_LISTENERS)
+#define EVENTS (2 + 4 * STORE_PEERS + FAR_EVENTS)
 
 static void hang_up(struct store *store, unsigned place)
 {
+    if (store->peer[place].far != NULL)
+        far_close(store->peer[place].far); /* first: nothing is read into what is freed now */
+    else
+        close(store->peer[place].socket);
     pull_gone(place, store->serial[place]);
-    close(store->peer[place].socket);
+    store->peer[place].far = NULL;
     store->peer[place].socket = -1;
     view_close(store->peer[place].view);
     store->peer[place].view = NULL;
@@ -90,7 +96,9 @@ void store_tell(struct store *store, uint32_t peer, uint32_t serial, enum portus
     message.error = error;
     message.size = size;
     /* One that does not read its answers gets none: it is not waited for. */
-    if (portus_message_send(store->peer[peer].socket, &message, NULL, 0) != 0)
+    if (store->peer[peer].far != NULL)
+        far_send(store->peer[peer].far, &message);
+    else if (portus_message_send(store->peer[peer].socket, &message, NULL, 0) != 0)
         hang_up(store, peer);
 }
 
@@ -118,7 +126,7 @@ static void let_in(struct store *store)
     if (fd < 0)
         return;
     if (!portus_message_who(fd, &uid, &pid) || !store_knows(uid) ||
-        (!store->shared && uid != store->self)) {
+        (!store->strangers && uid != store->self)) {
         if (store_may_tell())
             log_warn("a process of another user knocked: refused");
         refuse(fd, -EACCES);
@@ -176,7 +184,8 @@ static void give_bytes(struct store *store, unsigned place)
         message.error = view_read(peer->view, peer->read_offset, bytes, message.flags);
         if (message.error != 0)
             message.flags = 0;
-        error = portus_message_send_bytes(peer->socket, &message, bytes);
+        error = peer->far != NULL ? far_push(peer->far, &message, bytes)
+                                  : portus_message_send_bytes(peer->socket, &message, bytes);
         if (error == -EAGAIN)
             return;
         if (error != 0) {
@@ -190,6 +199,35 @@ static void give_bytes(struct store *store, unsigned place)
 
 /* ---- files ---- */
 
+int store_queue_may(const struct store *store, unsigned place)
+{
+    if (store->ending)
+        return -ECANCELED;
+    return store->queued - store->taken == STORE_QUEUE ||
+                   (store->shared &&
+                    store_waiting(store, store->peer[place].uid) >= STORE_QUEUE_USER)
+               ? -EBUSY
+               : 0;
+}
+
+void store_queue(struct store *store, unsigned place, const struct portus_message *message, int fd,
+                 struct far_file *far, int listed)
+{
+    store->queue[store->queued++ % STORE_QUEUE] =
+        (struct store_file){.fd = fd,
+                            .far = far,
+                            .listed = listed,
+                            .peer = place,
+                            .serial = store->serial[place],
+                            .id = message->value,
+                            .uid = store->peer[place].uid,
+                            .last = (message->flags & PORTUS_STORE_LAST) != 0,
+                            .pulled = (message->flags & PORTUS_STORE_PULLED) != 0,
+                            .kept = (message->flags & PORTUS_STORE_KEPT) != 0,
+                            .directory = message->size,
+                            .job = store->peer[place].job};
+}
+
 static int queue(struct store *store, unsigned place, const struct portus_message *message, int fd,
                  int listed)
 {
@@ -200,10 +238,9 @@ static int queue(struct store *store, unsigned place, const struct portus_messag
     if (flags < 0 || (flags & O_PATH) || (flags & O_ACCMODE) == O_WRONLY ||
         (listed >= 0 && !listing_sealed(listed)))
         return -EPROTO;
-    if (store->listener < 0 || store->queued - store->taken == STORE_QUEUE ||
-        (store->shared && store_waiting(store, peer->uid) >= STORE_QUEUE_USER)) {
-        store_answer(store, place, store->serial[place], message->value,
-                     store->listener < 0 ? -ECANCELED : -EBUSY, 0);
+    error = store_queue_may(store, place);
+    if (error != 0) {
+        store_answer(store, place, store->serial[place], message->value, error, 0);
         let_go(fd);
         if (listed >= 0)
             close(listed);
@@ -218,18 +255,7 @@ static int queue(struct store *store, unsigned place, const struct portus_messag
     }
     if (error != 0 || !S_ISREG(status.st_mode))
         return -EPROTO;
-    store->queue[store->queued++ % STORE_QUEUE] =
-        (struct store_file){.fd = fd,
-                            .listed = listed,
-                            .peer = place,
-                            .serial = store->serial[place],
-                            .id = message->value,
-                            .uid = peer->uid,
-                            .last = (message->flags & PORTUS_STORE_LAST) != 0,
-                            .pulled = (message->flags & PORTUS_STORE_PULLED) != 0,
-                            .kept = (message->flags & PORTUS_STORE_KEPT) != 0,
-                            .directory = message->size,
-                            .job = peer->job};
+    store_queue(store, place, message, fd, NULL, listed);
     return 0;
 }
 
@@ -245,7 +271,8 @@ static int hear_pull(struct store *store, unsigned place, const struct portus_me
             return pull_ring(store, place, message, count == 1 ? fds[0] : -1);
         break;
     case PORTUS_OP_STORE_DRAFT:
-        error = count <= 1 ? pull_draft(store, place, message, count == 1 ? fds[0] : -1) : -EPROTO;
+        error = count <= 1 ? pull_draft(store, place, message, count == 1 ? fds[0] : -1, NULL)
+                           : -EPROTO;
         for (unsigned i = 0; i < count; i++)
             close(fds[i]);
         return error;
@@ -255,7 +282,7 @@ static int hear_pull(struct store *store, unsigned place, const struct portus_me
         break;
     case PORTUS_OP_STORE_SEAL:
         if (count == 0) {
-            pull_seal(store, place, message);
+            pull_seal(store, place, message, NULL);
             return 0;
         }
         break;
@@ -271,16 +298,52 @@ static int hear_pull(struct store *store, unsigned place, const struct portus_me
     return -EPROTO;
 }
 
+int store_hear_plain(struct store *store, unsigned place, const struct portus_message *message)
+{
+    struct store_peer *peer = &store->peer[place];
+    const struct pool_share sight = store_sight(store, peer->uid);
+    uint64_t number = 0;
+    int error;
+
+    if (message->op == PORTUS_OP_STORE_CANCEL) {
+        store_cancel(store, place, message->value);
+        return 0;
+    }
+    if ((message->op == PORTUS_OP_STORE_SCRUB || message->op == PORTUS_OP_STORE_SCRUBBED) &&
+        sight.everyone) {
+        error = store_tend_hear(store, message->op, message->size, message->flags, &number);
+        store_answer(store, place, store->serial[place], message->value, error, number);
+        return 0;
+    }
+    if (message->op == PORTUS_OP_STORE_READ) {
+        if (peer->view == NULL || message->flags == 0 || message->flags > PORTUS_STORE_READ)
+            return -EPROTO;
+        peer->read_offset = message->size;
+        peer->read_left = message->flags;
+        peer->read_id = message->value;
+        return -EAGAIN;
+    }
+    if (message->op == PORTUS_OP_STORE_VIEW)
+        error = open_view(store, place, &number);
+    else if (message->op == PORTUS_OP_STORE_ALIVE)
+        error = 0;
+    else if (pool_changes(message->op))
+        error = pool_change(store->pool, &sight, message->op, message->size, message->flags,
+                            store->keep, &number);
+    else
+        return -EPROTO;
+    store_answer(store, place, store->serial[place], message->value, error, number);
+    return 0;
+}
+
 /* Handles one message. 0, or a negative errno: hang up. */
 static int hear(struct store *store, unsigned place)
 {
     struct store_peer *peer = &store->peer[place];
-    const struct pool_share sight = store_sight(store, peer->uid);
     struct portus_message message, answer = portus_message_make(PORTUS_OP_WELCOME);
     int fds[PORTUS_MESSAGE_FDS];
     struct pool_state state;
     unsigned count = 0;
-    uint64_t number = 0;
     int error = portus_message_receive(peer->socket, &message, fds, &count, 0);
 
     if (error != 0)
@@ -316,35 +379,7 @@ static int hear(struct store *store, unsigned place)
             answer.flags = PORTUS_WELCOME_STORE | (state.durable ? PORTUS_WELCOME_DURABLE : 0);
         return portus_message_send(peer->socket, &answer, NULL, 0);
     }
-    if (message.op == PORTUS_OP_STORE_CANCEL) {
-        store_cancel(store, place, message.value);
-        return 0;
-    }
-    if ((message.op == PORTUS_OP_STORE_SCRUB || message.op == PORTUS_OP_STORE_SCRUBBED) &&
-        sight.everyone) {
-        error = store_tend_hear(store, message.op, message.size, message.flags, &number);
-        store_answer(store, place, store->serial[place], message.value, error, number);
-        return 0;
-    }
-    if (message.op == PORTUS_OP_STORE_READ) {
-        if (peer->view == NULL || message.flags == 0 || message.flags > PORTUS_STORE_READ)
-            return -EPROTO;
-        peer->read_offset = message.size;
-        peer->read_left = message.flags;
-        peer->read_id = message.value;
-        return -EAGAIN; /* nothing more is heard before that is answered */
-    }
-    if (message.op == PORTUS_OP_STORE_VIEW)
-        error = open_view(store, place, &number);
-    else if (message.op == PORTUS_OP_STORE_ALIVE)
-        error = 0;
-    else if (pool_changes(message.op))
-        error = pool_change(store->pool, &sight, message.op, message.size, message.flags,
-                            store->keep, &number);
-    else
-        return -EPROTO;
-    store_answer(store, place, store->serial[place], message.value, error, number);
-    return 0;
+    return store_hear_plain(store, place, &message);
 }
 
 /* A part of what each peer's files that have moved need; whether there is more. */
@@ -367,30 +402,71 @@ static bool follow(struct store *store)
     return more;
 }
 
+/* All that a peer on another machine has to say and to get, for now. */
+static int serve_far(struct store *store, unsigned place)
+{
+    int error = far_step(store->peer[place].far);
+
+    for (unsigned i = 0; i < MESSAGES_A_TURN && error == 0; i++)
+        error = store_hear_far(store, place);
+    if (error == -EAGAIN && store->peer[place].read_left > 0) {
+        uint32_t serial = store->serial[place];
+
+        give_bytes(store, place);
+        if (store->serial[place] != serial)
+            return -EAGAIN;
+    }
+    return error;
+}
+
 bool store_listen(struct store *store, int signals, int milliseconds)
 {
-    static struct pollfd events[STORE_PEERS + 2];
-    static uint32_t who[STORE_PEERS + 2];
-    unsigned count = 2;
+    static struct pollfd events[EVENTS];
+    static uint32_t who[EVENTS];
+    unsigned count = 2, knocking;
 
     if (follow(store))
         milliseconds = 0;
     events[0] = (struct pollfd){.fd = store->listener, .events = POLLIN};
     events[1] = (struct pollfd){.fd = signals, .events = POLLIN};
     for (unsigned i = 0; i < STORE_PEERS; i++)
-        if (store->peer[i].socket >= 0 && store->peer[i].moved == NULL) {
+        if (store->peer[i].socket >= 0 && store->peer[i].moved == NULL &&
+            store->peer[i].far != NULL) {
+            bool ready;
+            unsigned more =
+                far_events(store->peer[i].far, &events[count], EVENTS - FAR_EVENTS - count, &ready);
+
+            for (unsigned j = 0; j < more; j++)
+                who[count++] = i;
+            if (ready)
+                milliseconds = 0;
+        } else if (store->peer[i].socket >= 0 && store->peer[i].moved == NULL) {
             who[count] = i;
             events[count++] = (struct pollfd){
                 .fd = store->peer[i].socket,
                 .events = store->peer[i].read_left > 0 ? POLLOUT : POLLIN,
             };
         }
-    if (poll(events, count, milliseconds) <= 0)
+    knocking = far_watch(&events[count], EVENTS - count);
+    if (poll(events, count + knocking, milliseconds) < 0)
         return false;
+    far_listen_turn(store);
     for (unsigned i = 2; i < count; i++) {
         uint32_t serial = store->serial[who[i]];
         int error = events[i].revents ? 0 : -EAGAIN;
 
+        if (store->peer[who[i]].socket < 0 || (i > 2 && who[i] == who[i - 1]))
+            continue; /* its lane's other descriptors were looked at with the first */
+        if (store->peer[who[i]].far != NULL) {
+            error = serve_far(store, who[i]);
+            if (error == 0 || error == -EAGAIN || store->serial[who[i]] != serial)
+                continue;
+            if (error != -ECONNRESET)
+                log_info("%s: its connection is closed: %s", far_who(store->peer[who[i]].far),
+                         portus_address_why(error));
+            hang_up(store, who[i]);
+            continue;
+        }
         if (error == 0 && store->peer[who[i]].read_left > 0) {
             give_bytes(store, who[i]);
             continue;

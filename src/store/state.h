@@ -14,6 +14,7 @@
 #include "common/listing.h"
 #include "portus/proto.h"
 #include "store/config.h"
+#include "store/far.h"
 #include "store/moved.h"
 #include "store/pool.h"
 #include "store/view.h"
@@ -27,6 +28,7 @@ struct store_peer {
     uint32_t pid, uid;
     uint64_t job;
     bool welcomed;
+    struct far *far;     /* it is on another machine */
     struct view *view;   /* its part of the pool, if it has asked for that */
     struct moved *moved; /* files of its that have other names by now */
     uint64_t read_offset;
@@ -35,10 +37,11 @@ struct store_peer {
 
 /* A file that somebody wants to be kept. */
 struct store_file {
-    int fd;          /* -1: not wanted any more */
-    uint32_t peer;   /* place */
-    uint32_t serial; /* of that place's use: the peer may be gone */
-    uint32_t id;     /* the peer's number for it */
+    int fd;               /* -1: not wanted any more, or on another machine */
+    struct far_file *far; /* there; NULL: here, or not wanted any more */
+    uint32_t peer;        /* place */
+    uint32_t serial;      /* of that place's use: the peer may be gone */
+    uint32_t id;          /* the peer's number for it */
     uint32_t uid;
     int listed;         /* a listing of its directory, or -1 */
     bool last;          /* of its directory, see PORTUS_STORE_LAST */
@@ -54,8 +57,11 @@ struct store {
     uint64_t scrub; /* bytes a second when nothing else is to be done; 0: not by itself */
     uint32_t self;  /* uid */
     bool shared;    /* by several users: each has its share, and no path of theirs is looked at */
+    bool strangers; /* the socket is for all users of this machine */
+    bool ending;    /* takes nothing new */
     struct config config;
-    int listener;
+    struct keys keys; /* of users on other machines */
+    int listener;     /* -1: only far.c's */
     struct store_peer peer[STORE_PEERS];
     uint32_t serial[STORE_PEERS];
     struct store_file queue[STORE_QUEUE]; /* a ring */
@@ -69,6 +75,13 @@ void store_listen_to_strangers(void);
 unsigned store_peers(const struct store *store);
 /* A descriptor of that user does not answer: its connections end. */
 void store_shun(struct store *store, uint32_t uid);
+/* Whether one more file of that peer can wait; 0 or a negative errno. And has it wait. */
+int store_queue_may(const struct store *store, unsigned place);
+void store_queue(struct store *store, unsigned place, const struct portus_message *message, int fd,
+                 struct far_file *far, int listed);
+/* One message that is of the same kind from all peers. 0 or a negative errno: hang up; -EAGAIN:
+ * nothing more is heard before that is answered. */
+int store_hear_plain(struct store *store, unsigned place, const struct portus_message *message);
 /* Answers whoever asked for it, if it is still there. */
 void store_answer(struct store *store, uint32_t peer, uint32_t serial, uint32_t id, int error,
                   uint64_t number);
@@ -92,12 +105,26 @@ bool store_may_tell(void);
 
 /* take.c: copies a piece of the file at the head of the queue; whether there is more to do */
 bool store_take(struct store *store);
+/* Whether some are under way that wait for another machine. */
+bool store_waits(const struct store *store);
 /* Lets go of a file that somebody wants to write. */
 void store_cancel(struct store *store, uint32_t peer, uint32_t id);
 /* Forgets all that a user has handed over and that is not committed. */
 void store_forget(struct store *store, uint32_t uid);
 /* How many files of a user are in the queue. */
 unsigned store_waiting(const struct store *store, uint32_t uid);
+
+/* origin.c: of a file that is to be kept, wherever it is. As hand.h; -ESTALE: its client is gone.
+ */
+int origin_stat(const struct store_file *file, struct stat *status);
+int origin_key(const struct store_file *file, struct pool_key *key);
+int origin_path(const struct store *store, const struct store_file *file, char *path, size_t size);
+bool origin_held(const struct store_file *file); /* as far as is known here */
+int origin_close(struct store_file *file);
+static inline bool origin_is(const struct store_file *file)
+{
+    return file->fd >= 0 || file->far != NULL;
+}
 
 /* key.c: what the file behind fd is, and where. 0 or a negative errno. */
 int store_key(int fd, struct pool_key *key);

@@ -11,6 +11,9 @@
  * copied. In pieces, so that signals and other peers are heard meanwhile. The piece goes
  * through a buffer that stays in the processor's cache. Where the store is shared some users'
  * files are copied by turns, one of each, so that a large one does not keep others waiting.
+ *
+ * A file of another machine is asked for piece by piece, some ahead; that its lease was held
+ * to the end its client says when all is there.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,8 +40,11 @@ struct copying {
     struct store_file file;
     struct pulled pulled; /* what the draft has already, and the draft */
     struct stat status;
-    uint64_t offset;  /* all before it is in the draft */
-    uint64_t copied;  /* bytes, from the file */
+    uint64_t offset; /* all before it is in the draft */
+    uint64_t copied; /* bytes, from the file */
+    uint64_t asked;  /* all before it is asked for, of a file of another machine */
+    unsigned pieces; /* that have not come yet */
+    int failed;
     uint64_t since;   /* for the timeline, ns */
     uint64_t renewed; /* it was committed already: the number that it has now */
     char path[PATH_MAX + 1];
@@ -63,7 +69,7 @@ static void end(struct store *store, struct copying *now, int error, uint64_t nu
     now->busy = false;
     close_listing(&now->file);
     store_answer(store, now->file.peer, now->file.serial, now->file.id, error, number);
-    if (error == -ETIMEDOUT || hand_close(uid, now->file.fd) == -ETIMEDOUT)
+    if ((error == -ETIMEDOUT && now->file.far == NULL) || origin_close(&now->file) == -ETIMEDOUT)
         store_shun(store, uid);
 }
 
@@ -87,16 +93,15 @@ static int begin(struct store *store, struct copying *now)
     now->begun = true;
     if (now->file.pulled)
         pull_take(now->file.peer, now->file.serial, now->file.id, &now->pulled);
-    error = hand_stat(now->file.uid, now->file.fd, &now->status);
+    error = origin_stat(&now->file, &now->status);
     if (error != 0)
         return error;
     if (!S_ISREG(now->status.st_mode) || now->status.st_nlink == 0)
         return -ENOENT; /* deleted already */
-    error = hand_key(now->file.uid, now->file.fd, &key);
+    error = origin_key(&now->file, &key);
     if (error != 0)
         return error;
-    key.owner = now->file.uid;
-    error = store_path(store, now->file.fd, now->path, sizeof(now->path));
+    error = origin_path(store, &now->file, now->path, sizeof(now->path));
     if (error != 0)
         return error;
     if (now->file.kept)
@@ -109,9 +114,71 @@ static int begin(struct store *store, struct copying *now)
     return error != 0 ? error : pool_begin(store->pool, &key, &now->pulled.draft);
 }
 
-static int copy(struct store *store, struct copying *now)
+/* Bytes of the file, in the draft. */
+static int put(struct store *store, struct copying *now, uint64_t offset, const void *piece,
+               size_t length)
 {
     const struct pool_share share = store_share(store, now->file.uid);
+    int error = pool_write(now->pulled.draft, offset, piece, length);
+
+    if (error == -ENOSPC && now->pulled.ranges.count != 0) {
+        error = store_room(store, &share, now->path, store_job(now->file.job), length);
+        if (error == 0)
+            error = pool_write(now->pulled.draft, offset, piece, length);
+    }
+    if (error == 0) {
+        now->offset = offset + length;
+        now->copied += length;
+    }
+    return error;
+}
+
+/* A piece has come from another machine. The cookie: whose store it is. */
+static void got(void *owner, uint64_t cookie, uint64_t offset, const void *bytes, uint32_t length,
+                int error)
+{
+    struct copying *now = owner;
+
+    now->pieces--;
+    if (now->failed == 0)
+        now->failed = bytes == NULL
+                          ? error
+                          : put((struct store *)(uintptr_t)cookie, now, offset, bytes, length);
+}
+
+/* Asks for as much as may be under way. -EAGAIN: it has not come yet. */
+static int fetch(struct store *store, struct copying *now)
+{
+    struct far_source *source = now->file.far->source;
+    uint64_t size = (uint64_t)now->status.st_size;
+    struct range gap;
+    int error = now->failed;
+
+    source->got = got;
+    source->owner = now;
+    while (error == 0 && now->asked < size) {
+        if (!ranges_gap(&now->pulled.ranges, now->asked, size, &gap)) {
+            now->asked = size;
+            break;
+        }
+        if (gap.to - gap.from > PIECE)
+            gap.to = gap.from + PIECE;
+        error = far_source_read(source, gap.from, (uint32_t)(gap.to - gap.from),
+                                (uint64_t)(uintptr_t)store);
+        if (error == 0) {
+            now->asked = gap.to;
+            now->pieces++;
+        }
+    }
+    if (error == 0 && now->pieces == 0) {
+        now->offset = size;
+        return 0;
+    }
+    return error != 0 ? error : -EAGAIN;
+}
+
+static int copy(struct store *store, struct copying *now)
+{
     struct range gap;
     const char *piece;
     size_t length;
@@ -127,17 +194,7 @@ static int copy(struct store *store, struct copying *now)
         return error;
     if (length == 0)
         return -ESTALE; /* it has become shorter */
-    error = pool_write(now->pulled.draft, gap.from, piece, length);
-    if (error == -ENOSPC && now->pulled.ranges.count != 0) {
-        error = store_room(store, &share, now->path, store_job(now->file.job), length);
-        if (error == 0)
-            error = pool_write(now->pulled.draft, gap.from, piece, length);
-    }
-    if (error == 0) {
-        now->offset = gap.from + length;
-        now->copied += length;
-    }
-    return error;
+    return put(store, now, gap.from, piece, length);
 }
 
 struct pool_attributes store_attributes(const struct stat *status, const char *path, uint64_t job)
@@ -161,20 +218,23 @@ static int commit(struct store *store, struct copying *now, uint64_t *number)
     struct timespec clock;
     struct stat status;
     struct pool_draft *draft = now->pulled.draft;
-    int error = hand_stat(now->file.uid, now->file.fd, &status);
+    int error = now->file.far != NULL ? far_file_check(now->file.far) : 0;
 
+    if (error == 0)
+        error = origin_stat(&now->file, &status);
     if (error != 0)
         return error;
-    if (fcntl(now->file.fd, F_GETLEASE) != F_RDLCK || status.st_size != now->status.st_size)
+    if (!origin_held(&now->file) || status.st_size != now->status.st_size)
         return -ESTALE;
     if (status.st_nlink == 0)
         return -ENOENT;
-    error = store_path(store, now->file.fd, now->path, sizeof(now->path));
+    error = origin_path(store, &now->file, now->path, sizeof(now->path));
     if (error != 0)
         return error;
     attributes = store_attributes(&status, now->path, now->file.job);
     /* Until the clock of the file system has moved on: a later change has another ctime. */
-    while (attributes.size >= PORTUS_POOL_LENDS && clock_gettime(CLOCK_REALTIME, &clock) == 0 &&
+    while (now->file.far == NULL && attributes.size >= PORTUS_POOL_LENDS &&
+           clock_gettime(CLOCK_REALTIME, &clock) == 0 &&
            store_nanoseconds(&clock) - attributes.ctime >= 0 &&
            store_nanoseconds(&clock) - attributes.ctime < TICK_NS)
         usleep(1000);
@@ -186,12 +246,9 @@ static int commit(struct store *store, struct copying *now, uint64_t *number)
 /* A file that was in the queue is not wanted any more, or cannot be had. */
 static void drop(struct store *store, struct store_file *file, int error)
 {
-    int fd = file->fd;
-
-    file->fd = -1;
     close_listing(file);
     store_answer(store, file->peer, file->serial, file->id, error, 0);
-    if (hand_close(file->uid, fd) == -ETIMEDOUT)
+    if (origin_close(file) == -ETIMEDOUT)
         store_shun(store, file->uid);
 }
 
@@ -213,15 +270,16 @@ static void fill(struct store *store)
 {
     for (uint64_t i = store->taken; i < store->queued; i++) {
         struct store_file *file = &store->queue[i % STORE_QUEUE];
-        struct copying *place = file->fd >= 0 ? place_for(store, file->uid) : NULL;
+        struct copying *place = origin_is(file) ? place_for(store, file->uid) : NULL;
 
         if (place == NULL)
             continue;
         *place = (struct copying){.busy = true, .file = *file};
         place->since = portus_trace_on() ? portus_now() : 0;
         file->fd = -1;
+        file->far = NULL;
     }
-    while (store->taken < store->queued && store->queue[store->taken % STORE_QUEUE].fd < 0)
+    while (store->taken < store->queued && !origin_is(&store->queue[store->taken % STORE_QUEUE]))
         store->taken++;
 }
 
@@ -238,34 +296,40 @@ static void trace_commit(const struct copying *now, uint64_t number)
                  (unsigned long long)now->status.st_size, (unsigned long long)now->copied);
 }
 
-static void step(struct store *store, struct copying *now)
+/* Whether there is more to do now. */
+static bool step(struct store *store, struct copying *now)
 {
     uint64_t number = 0;
     int error = 0;
 
-    if (fcntl(now->file.fd, F_GETLEASE) != F_RDLCK) {
+    if (!origin_held(&now->file)) {
         end(store, now, -ESTALE, 0);
-        return;
+        return true;
     }
     if (!now->begun)
         error = begin(store, now);
+    if (error == 0 && now->file.far != NULL && !now->file.kept)
+        error = fetch(store, now);
     for (unsigned i = 0; i < PIECES && error == 0 && now->offset < (uint64_t)now->status.st_size;
          i++)
         error = copy(store, now);
     if (error == 0 && now->offset < (uint64_t)now->status.st_size)
-        return;
+        return true;
     if (error == 0 && now->file.kept) {
         end(store, now, 0, now->renewed);
-        return;
+        return true;
     }
     if (error == 0)
         error = commit(store, now, &number);
+    if (error == -EAGAIN)
+        return false; /* another machine is waited for */
     if (error == 0 && portus_trace_on())
         trace_commit(now, number);
     if (error == 0)
         log_debug("commit %llu: %llu bytes, %llu of them from the file", (unsigned long long)number,
                   (unsigned long long)now->status.st_size, (unsigned long long)now->copied);
     end(store, now, error, number);
+    return true;
 }
 
 bool store_take(struct store *store)
@@ -275,16 +339,22 @@ bool store_take(struct store *store)
     /* Who waits in open is not to wait for an agent that is dead or a store that is slow. */
     for (uint64_t i = store->taken; i < store->queued; i++) {
         struct store_file *file = &store->queue[i % STORE_QUEUE];
-        if (file->fd >= 0 && fcntl(file->fd, F_GETLEASE) != F_RDLCK)
+        if (origin_is(file) && !origin_held(file))
             drop(store, file, -ESTALE);
     }
     fill(store);
     for (unsigned i = 0; i < COPIES; i++)
-        if (copies[i].busy) {
-            step(store, &copies[i]);
-            more = true;
-        }
-    return more || store->taken < store->queued;
+        if (copies[i].busy)
+            more |= step(store, &copies[i]);
+    return more;
+}
+
+bool store_waits(const struct store *store)
+{
+    for (unsigned i = 0; i < COPIES; i++)
+        if (copies[i].busy)
+            return true;
+    return store->taken < store->queued;
 }
 
 void store_cancel(struct store *store, uint32_t peer, uint32_t id)
@@ -300,7 +370,7 @@ void store_cancel(struct store *store, uint32_t peer, uint32_t id)
     }
     for (uint64_t i = store->taken; i < store->queued; i++) {
         struct store_file *file = &store->queue[i % STORE_QUEUE];
-        if (file->fd < 0 || file->peer != peer || file->serial != serial || file->id != id)
+        if (!origin_is(file) || file->peer != peer || file->serial != serial || file->id != id)
             continue;
         drop(store, file, -ECANCELED);
         return;
@@ -337,7 +407,7 @@ unsigned store_waiting(const struct store *store, uint32_t uid)
 
     for (uint64_t i = store->taken; i < store->queued; i++) {
         const struct store_file *file = &store->queue[i % STORE_QUEUE];
-        count += file->fd >= 0 && file->uid == uid;
+        count += origin_is(file) && file->uid == uid;
     }
     return count;
 }

@@ -551,33 +551,3 @@ int wire_receive(struct wire *wire, struct portus_message *message, const void *
     *length = head.length - sizeof(head);
     return 0;
 }
-
-const char *wire_words(int error)
-{
-    switch (error) {
-    case -EKEYREJECTED:
-        return "it does not know this key, or does not know it itself (PORTUS_KEY)";
-    case -EPROTO:
-        return "what answers there is no portusd, or none that speaks TLS 1.3";
-    case -EPROTONOSUPPORT:
-        return "it is of another version: install the same one on both machines";
-    case -EADDRNOTAVAIL:
-        return "there is no such host";
-    case -ECONNREFUSED:
-        return "nobody listens there";
-    case -ECONNRESET:
-        return "it hung up";
-    case -ETIMEDOUT:
-        return "it does not answer";
-    case -EUSERS:
-        return "it has as many connections of this key as it allows";
-    case -ENOKEY:
-        return "a store on another machine wants a key (PORTUS_KEY=FILE)";
-    case -EPROTOTYPE:
-        return "this build knows no such transport";
-    case -ENODEV:
-        return "there is no RDMA device (tcp:// works without)";
-    default:
-        return strerror(-error);
-    }
-}

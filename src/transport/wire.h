@@ -77,7 +77,4 @@ int wire_receive(struct wire *wire, struct portus_message *message, const void *
 /* When something came last: CLOCK_MONOTONIC, ns. */
 uint64_t wire_heard(const struct wire *wire);
 
-/* In words what an error of these functions means to a user. */
-const char *wire_words(int error);
-
 #endif

@@ -20,7 +20,7 @@ table = re.findall(r'^VARIABLE\("(\w+)",\s*(\w+),\s*\w+,\s*((?:"[^"]*"\s*)+),\s*
 variables = {name: (kind, right.split("|")) for name, kind, _, right in table}
 trial.expect(len(variables) >= 10, "env.def was not understood")
 # Named in the documentation, but not of the library: of its scripts and tests.
-OTHER = {"PORTUS_PYTHON", "PORTUS_VENV", "PORTUS_VERSION", "PORTUS_KEY"}
+OTHER = {"PORTUS_PYTHON", "PORTUS_VENV", "PORTUS_VERSION"}
 pages = [f"{ROOT}/README.md", *glob.glob(f"{ROOT}/man/portus.7.scd")]
 trial.expect(len(pages) == 2, "no man/portus.7.scd")
 for page in pages:

@@ -286,7 +286,15 @@ static void test_wrong(void **state)
         {"PORTUS_SAMPLE", "2K", "PORTUS_SAMPLE=2K is not 0 or more: 20 is used"},
         {"PORTUS_SAMPLE", "all", NULL},
         {"PORTUS_STORE", "pool",
-         "PORTUS_STORE=pool is not one of /PATH, unix:/PATH: none is used"},
+         "PORTUS_STORE=pool is not one of /PATH, unix:/PATH, tcp://HOST[:PORT]: none is used"},
+        {"PORTUS_STORE", "tcp://", NULL},
+        {"PORTUS_STORE", "tcp://host:", NULL},
+        {"PORTUS_STORE", "tcp://host:65536", NULL},
+        {"PORTUS_STORE", "tcp://ho st", NULL},
+        {"PORTUS_STORE", "tcp://[::1", NULL},
+        {"PORTUS_STORE", "tcp://a,", NULL},
+        {"PORTUS_STORE", "tcp://a,/pool", NULL},
+        {"PORTUS_STORE", "http://a", NULL},
         {"PORTUS_STORE", "unix:", NULL},
         {"PORTUS_STORE", "unix:store.sock", NULL},
         {"PORTUS_STORE", "UNIX:/s", NULL},
@@ -370,8 +378,8 @@ static void test_unknown_names(void **state)
         {"PORTUS_LGO", "PORTUS_LGO is not known to this version: ignored "
                        "(is PORTUS_LOG meant?)"},
         {"PORTUS_SHELF", "PORTUS_SHELF is not known to this version: ignored"},
-        {"PORTUS_KEY", "PORTUS_KEY is not known to this version: ignored "
-                       "(is PORTUS_KEEP meant?)"},
+        {"PORTUS_KEEQ", "PORTUS_KEEQ is not known to this version: ignored "
+                        "(is PORTUS_KEEP meant?)"},
         {"PORTUS_BANANA", "PORTUS_BANANA is not known to this version: ignored"},
         {"PORTUS_RESTOR", "PORTUS_RESTOR is not known to this version: ignored "
                           "(is PORTUS_RESTORE meant?)"},

@@ -51,6 +51,7 @@ struct lane {
         uint32_t length;
     } flight[DEPTH_MOST];
     uint64_t posted, through;
+    uint32_t bytes;       /* under way */
     uint32_t unsignalled; /* bytes */
 };
 

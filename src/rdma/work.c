@@ -3,9 +3,11 @@
  * work.c -- READs and WRITEs under way
  *
  * A job is a range; it goes out in pieces, by turns over the lanes, as many as a lane may have
- * under way. Pieces are posted in lists; a completion is asked for after each MiB,
- * and after the last of a list: a lane never waits for one that nobody has asked for. Completions of a queue pair come in order, so one tells of all before it. A push goes by one
- * lane, as its number, which comes with the last piece, must come after its bytes.
+ * under way: as the device allows, and so few that others get their turn, too. Pieces are posted in
+ * lists; a completion is asked for after each MiB, and after the last of a list: a lane never waits
+ * for one that nobody has asked for. Completions of a queue pair come in order, so one tells of all
+ * before it. A push goes by one lane, as its number, which comes with the last piece, must come
+ * after its bytes.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,7 +15,8 @@
 
 #include "rdma/private.h"
 
-#define PIECE (1u << 20)
+#define PIECE (256u << 10)
+#define WINDOW (4u << 20)    /* bytes of a lane under way: a few times what a link holds, no more */
 #define SIGNALLED (1u << 20) /* after so many bytes a completion is asked for */
 
 static uint32_t piece(const struct verbs_link *link)
@@ -100,7 +103,8 @@ static struct lane *choose(struct verbs_link *link, const struct job *job)
         struct lane *lane =
             &link->lane[job->push ? job->lane : (link->next_lane + i) % link->lanes];
 
-        if (lane->posted - lane->through < lane->depth) {
+        if (lane->posted - lane->through < lane->depth &&
+            (lane->bytes == 0 || lane->bytes + piece(link) <= WINDOW)) {
             link->next_lane = (unsigned)(lane - link->lane) + 1;
             return lane;
         }
@@ -138,6 +142,7 @@ static void add(struct list *list, struct lane *lane, const struct device *devic
     lane->flight[lane->posted % DEPTH_MOST].job = number;
     lane->flight[lane->posted % DEPTH_MOST].length = length;
     lane->posted++;
+    lane->bytes += length;
     job->given += length;
 }
 
@@ -219,7 +224,10 @@ void rdma_work_through(struct lane *lane, const struct ibv_wc *wc)
             rdma_break(link, -EIO, "the device takes no receives");
         return;
     }
-    for (; lane->through <= wc->wr_id; lane->through++)
-        link->job[lane->flight[lane->through % DEPTH_MOST].job].left -=
-            lane->flight[lane->through % DEPTH_MOST].length;
+    for (; lane->through <= wc->wr_id; lane->through++) {
+        uint32_t length = lane->flight[lane->through % DEPTH_MOST].length;
+
+        link->job[lane->flight[lane->through % DEPTH_MOST].job].left -= length;
+        lane->bytes -= length;
+    }
 }

@@ -83,6 +83,14 @@ enum portus_op {
     PORTUS_OP_FAR_DATA = 85,        /* they follow, as many as were asked for; or an error */
     PORTUS_OP_FAR_CHECK = 86,       /* of a STORE_FILE: whether its lease is held */
     PORTUS_OP_FAR_STATE = 87,       /* it is, and portus_far_file follows; or an error */
+    PORTUS_OP_RDMA_WANT = 90,       /* memory that is not open to the store yet (time: RDMA_*) */
+    PORTUS_OP_RDMA_STEP = 91,       /* it is now: portus_rdma_step follows; or an error */
+    PORTUS_OP_RDMA_GONE = 92,       /* a ring is to be read no more */
+    PORTUS_OP_RDMA_LEFT = 93,       /* and is not */
+    PORTUS_OP_RDMA_TAKEN = 94,      /* so many pushes have been taken out of their slots, ever */
+    PORTUS_OP_RDMA_LOST = 95,       /* the store's end of that link is broken */
+    PORTUS_OP_RDMA_AGAIN = 96,      /* another link, of that number */
+    PORTUS_OP_RDMA_AWAIT = 97,      /* it is waited for */
     PORTUS_OP_STORE_SCRUB = 100,    /* begin a pass; so many bytes a second, 0: at full speed */
     PORTUS_OP_STORE_SCRUBBED = 101, /* PORTUS_SCRUB_* of the pass: one number */
     PORTUS_OP_STORE_CLEAN = 102,    /* remove the versions that are damaged and left out */
@@ -160,6 +168,23 @@ struct portus_far_file {
     uint32_t path_bytes, zero; /* with the NUL */
 };
 
+/*
+ * With rdma:// the bytes of rings are read by RDMA, and pushed so. The secret of a link is made of
+ * the connection's own. RDMA_WANT: value: the ring; size: offset; flags: bytes. The store
+ * says RDMA_LEFT when none of its READs of that ring is under way.
+ */
+#define PORTUS_RDMA_RING 0
+#define PORTUS_RDMA_SLOTS 1 /* for pushes, PORTUS_RDMA_SLOT bytes each: the message, its bytes */
+#define PORTUS_RDMA_SLOT (68u << 10)
+#define PORTUS_RDMA_PUSHES 64u /* slots */
+
+/* Memory of a client that the store may read (a ring) or write (slots), as one link knows it. */
+struct portus_rdma_step {
+    uint64_t offset, length; /* in the ring, bytes */
+    uint64_t address;
+    uint32_t key[4]; /* of each device */
+};
+
 #define PORTUS_STORE_READ (1u << 20)
 #define PORTUS_STORE_BYTES (64u << 10) /* in a packet at most */
 
@@ -175,5 +200,6 @@ struct portus_far_file {
 _Static_assert(sizeof(struct portus_message) == 40, "portus_message");
 _Static_assert(sizeof(struct portus_far_hello) == 112, "portus_far_hello");
 _Static_assert(sizeof(struct portus_far_file) == 200, "portus_far_file");
+_Static_assert(sizeof(struct portus_rdma_step) == 40, "portus_rdma_step");
 
 #endif

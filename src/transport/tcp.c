@@ -228,5 +228,5 @@ const struct transport_kind transport_tcp = {
 
 const struct transport_kind *transport_find(enum portus_scheme scheme)
 {
-    return scheme == PORTUS_SCHEME_TCP ? &transport_tcp : NULL;
+    return scheme == PORTUS_SCHEME_TCP ? &transport_tcp : &transport_rdma;
 }

@@ -107,6 +107,6 @@ struct transport_kind {
 /* NULL: this build has none of that scheme. */
 const struct transport_kind *transport_find(enum portus_scheme scheme);
 
-extern const struct transport_kind transport_tcp;
+extern const struct transport_kind transport_tcp, transport_rdma;
 
 #endif

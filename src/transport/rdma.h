@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rdma.h -- what the parts of the rdma lane share
+ *
+ *   rdma.c        the lane's life: its links, one after the other, and its messages
+ *   rdma_offer.c  a client's end: memory that is open to the store, and pushes that come
+ *   rdma_fetch.c  a store's end: READs of it, and pushes
+ */
+#ifndef PORTUS_TRANSPORT_RDMA_H
+#define PORTUS_TRANSPORT_RDMA_H
+
+#include "transport/transport.h"
+#include "transport/verbs.h"
+
+#define RDMA_READS 256  /* of a store's lane, waiting or under way */
+#define RDMA_BUFFERS 32 /* of a store, for all lanes: what is read comes into one */
+#define RDMA_STEPS 2048 /* of a lane */
+
+/* A client's: a ring that is offered, or is being left. */
+struct rdma_ring {
+    struct rdma_ring *next;
+    uint32_t id;
+    uint64_t leaving; /* since when, ns; 0: it is not */
+    uint8_t *base;    /* its own mapping */
+    size_t mapped;
+    int fd; /* of the same memory */
+    struct rdma_opened {
+        uint64_t offset, length;
+        struct verbs_source source;
+    } * opened;
+    unsigned count, room;
+};
+
+/* A store's: what it has been told of a client's memory. */
+struct rdma_step {
+    uint32_t ring;
+    uint64_t offset, length;
+    struct verbs_source source;
+};
+
+/* A store's: a read, or a push, that the link has. */
+struct rdma_flight {
+    struct transport_read *read; /* NULL: a push */
+    uint32_t ring;
+    unsigned buffer, parts;
+};
+
+struct lane {
+    struct wire *wire;
+    const struct transport_client *client; /* NULL: a store's */
+    struct lane *files;                    /* the lane by which files are read */
+    struct verbs_link *link;               /* NULL: none at the moment */
+    uint8_t secret[VERBS_SECRET];
+    unsigned number; /* of the link, from 1 on */
+    unsigned vain;   /* links in a row that were of no use */
+    bool ready, used;
+    uint64_t bytes_read, bytes_pushed; /* a store's */
+    int failed;                        /* the session is over */
+
+    struct rdma_ring *rings;
+    uint8_t *slots;
+    struct verbs_source slots_at;
+    bool come[PORTUS_RDMA_PUSHES];
+    uint32_t taken, told; /* pushes */
+
+    struct rdma_step *steps;
+    unsigned step_count;
+    struct transport_read *first, **last; /* waiting */
+    unsigned waiting;
+    bool asked; /* a step for the first of them */
+    struct rdma_flight flight[RDMA_READS];
+    uint64_t out, in; /* flights begun and ended */
+    uint32_t leaving[64];
+    unsigned leavings; /* rings that are left when their flights have ended */
+    struct verbs_source slots_far;
+    bool slots_asked, slots_known;
+    uint32_t pushed, credit; /* pushes begun; taken by the client */
+};
+
+/* A process's. */
+extern const struct verbs_ops *rdma_ops;
+
+void rdma_fail(struct lane *lane, int error, const char *why);
+int rdma_say(struct lane *lane, enum portus_op op, uint32_t value, int error);
+
+/* rdma_offer.c */
+int rdma_offer(struct lane *lane, struct transport_source *source);
+void rdma_unoffer(struct lane *lane, struct transport_source *source);
+int rdma_hear_want(struct lane *lane, const struct portus_message *message);
+void rdma_hear_left(struct lane *lane, uint32_t ring);
+void rdma_offer_turn(struct lane *lane);
+void rdma_offer_reset(struct lane *lane); /* its link is gone */
+void rdma_offer_end(struct lane *lane);
+
+/* rdma_fetch.c. begin: once, before anything is listened for. */
+int rdma_fetch_begin(struct verbs *verbs, char *why);
+int rdma_fetch(struct lane *lane, struct transport_read *read);
+int rdma_hear_step(struct lane *lane, const struct portus_message *message, const void *bytes,
+                   size_t length);
+int rdma_hear_gone(struct lane *lane, uint32_t ring);
+void rdma_fetch_turn(struct lane *lane);
+int rdma_fetch_push(struct lane *lane, const struct portus_message *message, const void *bytes,
+                    size_t length);
+int rdma_fetch_reset(struct lane *lane); /* -ECONNRESET: what was pushed is nobody knows where */
+void rdma_fetch_end(struct lane *lane);
+
+#endif

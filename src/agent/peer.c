@@ -138,6 +138,13 @@ send:
     return portus_message_send(peer->socket, &answer, fds, count);
 }
 
+/* What cannot be taken out would be heard again and again. */
+static void drop(struct agent *agent, struct agent_peer *peer)
+{
+    if (portus_message_drop(peer->socket) != 0)
+        agent_quit(agent, "a message cannot be taken out of its connection");
+}
+
 /* Handles one message. 0, or a negative errno: hang up. */
 static int hear(struct agent *agent, struct agent_peer *peer)
 {
@@ -151,10 +158,10 @@ static int hear(struct agent *agent, struct agent_peer *peer)
     if (message.op == PORTUS_OP_ENGAGE && count == 1 && peer->session != 0) {
         /* Taken out once it is noted: if we are killed before, the next worker finds it. */
         error = agent_file_engage(agent, peer->session - 1, message.value, message.size, fds[0]);
-        portus_message_drop(peer->socket);
+        drop(agent, peer);
         return error;
     }
-    portus_message_drop(peer->socket);
+    drop(agent, peer);
     if (message.op == PORTUS_OP_RENAMED && count == 1 && peer->welcomed) {
         agent_store_renamed(agent, fds[0]);
         return 0;

@@ -129,11 +129,15 @@ int portus_message_peek(int socket, struct portus_message *message, int *fds, un
     return receive(socket, message, fds, count, MSG_PEEK);
 }
 
-void portus_message_drop(int socket)
+int portus_message_drop(int socket)
 {
     char byte;
+    ssize_t length;
 
-    recv(socket, &byte, sizeof(byte), MSG_DONTWAIT);
+    do
+        length = recv(socket, &byte, sizeof(byte), MSG_DONTWAIT);
+    while (length < 0 && errno == EINTR);
+    return length < 0 ? -errno : 0;
 }
 
 bool portus_message_peer(int socket, uint32_t *pid)

@@ -45,7 +45,7 @@ int portus_message_receive_bytes(int socket, struct portus_message *message, voi
  * whichever process, finds it again, with descriptors of its own.
  */
 int portus_message_peek(int socket, struct portus_message *message, int *fds, unsigned *count);
-void portus_message_drop(int socket);
+int portus_message_drop(int socket);
 
 /* What closes descriptors that came with something that is no message; close(2) otherwise. */
 void portus_message_discard_by(void (*discard)(int fd));

@@ -191,7 +191,7 @@ struct portus_rdma_step {
 /* Flags of STORE_SCRUBBED: which number is asked for. PASSES: that are finished; STORE_SCRUB is
  * answered with what that will be when the pass is over. */
 #define PORTUS_SCRUB_PASSES 0u
-#define PORTUS_SCRUB_DONE 1u /* bytes */
+#define PORTUS_SCRUB_DONE 1u /* bytes; an error if the last pass did not get through */
 #define PORTUS_SCRUB_TOTAL 2u
 #define PORTUS_SCRUB_COPIES 3u   /* superblocks and slots that were written anew */
 #define PORTUS_SCRUB_REPAIRED 4u /* versions */

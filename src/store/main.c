@@ -118,10 +118,15 @@ static unsigned told(int signals, bool *again)
 {
     struct signalfd_siginfo info;
     unsigned count = 0;
+    ssize_t length;
 
-    while (read(signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+    while ((length = read(signals, &info, sizeof(info))) == (ssize_t)sizeof(info)) {
         count += info.ssi_signo != SIGHUP;
         *again |= info.ssi_signo == SIGHUP;
+    }
+    if (length < 0 && errno != EAGAIN && errno != EINTR) {
+        log_error("signals cannot be heard: %s: ends", strerror(errno));
+        count++;
     }
     return count;
 }
@@ -193,9 +198,13 @@ static int serve(struct store *store, const struct setup *setup, int signals)
     uint64_t idle_since = 0, looked = 0, extended = 0;
     struct stat opened;
     unsigned ends = 0;
+    int error;
 
-    if (stat(setup->pool, &opened) < 0)
-        return -errno;
+    if (stat(setup->pool, &opened) < 0) {
+        error = -errno;
+        log_error("%s: cannot be seen: %s: ends", setup->pool, strerror(-error));
+        return error;
+    }
 
     for (;;) {
         bool more = pull_turn(store), again = false;
@@ -206,7 +215,11 @@ static int serve(struct store *store, const struct setup *setup, int signals)
         wait = more ? 0 : store_waits(store) ? WAITS_MS : store_tend(store);
         if (alive / 1000000 < (uint64_t)wait)
             wait = (int)(alive / 1000000);
-        store_listen(store, signals, wait);
+        error = store_listen(store, signals, wait);
+        if (error != 0) {
+            log_error("nobody can be heard: %s: ends", strerror(-error));
+            return error;
+        }
         ends += told(signals, &again);
         if (ends > 1 || (ends == 1 && !more && !store_waits(store)))
             return 0;

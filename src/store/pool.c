@@ -21,6 +21,14 @@
 #define SLOTS_USUAL (1ull << 20)
 #define DATA_LEAST (64u << 10)
 
+static int random_bytes(const struct map *map, void *bytes, size_t length)
+{
+    if (getrandom(bytes, length, 0) == (ssize_t)length)
+        return 0;
+    log_error("%s: no random numbers: %s: left as it is", map->path, strerror(errno));
+    return -EIO;
+}
+
 /* ---- making ---- */
 
 static uint64_t round_page(uint64_t bytes)
@@ -60,7 +68,7 @@ static int lay_out(const struct map *map, struct portus_pool_superblock *super, 
     }
     clock_gettime(CLOCK_REALTIME, &now);
     super->created = now.tv_sec * 1000000000ll + now.tv_nsec;
-    if (getrandom(super->uuid, sizeof(super->uuid), 0) != sizeof(super->uuid))
+    if (random_bytes(map, super->uuid, sizeof(super->uuid)) != 0)
         return -EIO;
     super->uuid[6] = (super->uuid[6] & 0x0f) | 0x40; /* RFC 4122, of random numbers */
     super->uuid[8] = (super->uuid[8] & 0x3f) | 0x80;
@@ -135,8 +143,9 @@ int pool_open_map(struct pool **out, struct map *map, bool writable)
     pool->map = map;
     pool->cache = calloc(1, sizeof(*pool->cache));
     if (pool->cache != NULL)
-        error = getrandom(pool->seed, sizeof(pool->seed), 0) == sizeof(pool->seed) ? recover(pool)
-                                                                                   : -EIO;
+        error = random_bytes(map, pool->seed, sizeof(pool->seed));
+    if (error == 0)
+        error = recover(pool);
     if (error != 0) {
         pool_close(pool);
         return error;

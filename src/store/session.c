@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/futex.h"
 #include "common/log.h"
 #include "common/message.h"
 #include "store/change.h"
@@ -25,6 +26,7 @@
 
 #define MESSAGES_A_TURN 64
 #define PACKETS_A_TURN 16
+#define DEAF_NS 1000000000ull
 #define FAR_EVENTS (FAR_KNOCKING + FAR_LISTENERS)
 #define EVENTS (2 + 4 * STORE_PEERS + FAR_EVENTS)
 
@@ -118,13 +120,22 @@ static void refuse(int fd, int error)
     close(fd);
 }
 
+static uint64_t deaf_until;
+
 static void let_in(struct store *store)
 {
     uint32_t pid, uid;
     int fd = accept4(store->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-    if (fd < 0)
+    if (fd < 0) {
+        if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+            return;
+        /* Who knocks stays there, and would be heard without an end. */
+        deaf_until = portus_now() + DEAF_NS;
+        if (store_may_tell())
+            log_warn("nobody can be let in for a second: %s", strerror(errno));
         return;
+    }
     if (!portus_message_who(fd, &uid, &pid) || !store_knows(uid) ||
         (!store->strangers && uid != store->self)) {
         if (store_may_tell())
@@ -419,7 +430,7 @@ static int serve_far(struct store *store, unsigned place)
     return error;
 }
 
-bool store_listen(struct store *store, int signals, int milliseconds)
+int store_listen(struct store *store, int signals, int milliseconds)
 {
     static struct pollfd events[EVENTS];
     static uint32_t who[EVENTS];
@@ -427,7 +438,10 @@ bool store_listen(struct store *store, int signals, int milliseconds)
 
     if (follow(store))
         milliseconds = 0;
-    events[0] = (struct pollfd){.fd = store->listener, .events = POLLIN};
+    events[0] = (struct pollfd){
+        .fd = portus_now() < deaf_until ? -1 : store->listener,
+        .events = POLLIN,
+    };
     events[1] = (struct pollfd){.fd = signals, .events = POLLIN};
     for (unsigned i = 0; i < STORE_PEERS; i++)
         if (store->peer[i].socket >= 0 && store->peer[i].moved == NULL &&
@@ -449,7 +463,7 @@ bool store_listen(struct store *store, int signals, int milliseconds)
         }
     knocking = far_watch(&events[count], EVENTS - count);
     if (poll(events, count + knocking, milliseconds) < 0)
-        return false;
+        return errno == EINTR ? 0 : -errno;
     far_listen_turn(store);
     for (unsigned i = 2; i < count; i++) {
         uint32_t serial = store->serial[who[i]];
@@ -489,5 +503,5 @@ bool store_listen(struct store *store, int signals, int milliseconds)
     }
     if (events[0].revents)
         let_in(store);
-    return true;
+    return 0;
 }

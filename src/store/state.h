@@ -68,8 +68,8 @@ struct store {
     uint64_t queued, taken;               /* files ever put in, ever taken out */
 };
 
-/* session.c: one turn of listening, for that long; whether anything came */
-bool store_listen(struct store *store, int signals, int milliseconds);
+/* session.c: one turn of listening, for that long. 0, or a negative errno: nobody can be heard */
+int store_listen(struct store *store, int signals, int milliseconds);
 /* From now on descriptors may be anybody's. */
 void store_listen_to_strangers(void);
 unsigned store_peers(const struct store *store);

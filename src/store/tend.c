@@ -28,6 +28,7 @@ static struct {
     bool asked;          /* by portusctl: wanted, or under way */
     uint64_t pace;       /* bytes a second; 0: as fast as it goes */
     uint64_t passes;     /* that are finished */
+    int failed;          /* the last of them, before it was through */
     uint64_t stepped, next;
     struct scrub_report last; /* of the pass that was finished last */
 } tend;
@@ -42,6 +43,7 @@ static void finish(struct store *store, int error)
     tend.asked = false;
     tend.passes++;
     tend.next = portus_now() + EVERY_NS;
+    tend.failed = error;
     if (error != 0)
         log_warn("the pool was scrubbed in part: %s", strerror(-error));
     else
@@ -66,6 +68,7 @@ static int start(struct store *store, uint64_t now)
     if (error != 0) {
         tend.next = now + EVERY_NS;
         tend.passes += tend.asked; /* nobody waits for it in vain */
+        tend.failed = error;
         tend.asked = false;
         memset(&tend.last, 0, sizeof(tend.last));
         log_warn("the pool cannot be scrubbed: %s", strerror(-error));
@@ -138,7 +141,7 @@ int store_tend_hear(struct store *store, unsigned op, uint64_t size, unsigned fl
         return 0;
     case PORTUS_SCRUB_DONE:
         *answer = report.done;
-        return 0;
+        return tend.scrub == NULL && !tend.asked ? tend.failed : 0;
     case PORTUS_SCRUB_TOTAL:
         *answer = report.total;
         return 0;

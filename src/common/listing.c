@@ -172,19 +172,23 @@ static int list_directory(struct maker *maker, DIR *directory, const char *path)
     struct dirent *entry;
     int error = 0;
 
-    while (error == 0 && (entry = readdir(directory)) != NULL) {
+    /* One that is left out would count as deleted. */
+    while (error == 0 && (errno = 0, entry = readdir(directory)) != NULL) {
         struct listing_entry listed = {0};
         struct stat status;
 
-        if (fstatat(dirfd(directory), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
-            !S_ISREG(status.st_mode))
+        if (fstatat(dirfd(directory), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0) {
+            error = errno == ENOENT ? 0 : -errno;
+            continue;
+        }
+        if (!S_ISREG(status.st_mode))
             continue;
         if (++maker->files > LISTING_FILES)
             return -E2BIG;
         snprintf(child, sizeof(child), "%s/%s", strcmp(path, "/") == 0 ? "" : path, entry->d_name);
         error = add(maker, &listed, &status, child);
     }
-    return error;
+    return error == 0 && entry == NULL ? -errno : error;
 }
 
 int listing_beside(int fd)
@@ -225,12 +229,19 @@ static int list_below(struct maker *maker, int fd, unsigned depth)
     again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     directory = again >= 0 ? fdopendir(again) : NULL;
     if (directory == NULL) {
+        error = -errno;
         if (again >= 0)
             close(again);
-        return 0;
+        return error;
     }
-    for (struct dirent *name; error == 0 && (name = readdir(directory)) != NULL;) {
+    while (error == 0) {
+        struct dirent *name = (errno = 0, readdir(directory));
         int child;
+
+        if (name == NULL) {
+            error = -errno;
+            break;
+        }
 
         if (strcmp(name->d_name, ".") == 0 || strcmp(name->d_name, "..") == 0)
             continue;
@@ -239,8 +250,10 @@ static int list_below(struct maker *maker, int fd, unsigned depth)
             break;
         }
         child = openat(again, name->d_name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-        if (child < 0)
+        if (child < 0) {
+            error = errno == ENOENT ? 0 : -errno;
             continue;
+        }
         error = list_below(maker, child, depth + 1);
         close(child);
     }

@@ -31,6 +31,7 @@ struct object {
 struct objects {
     struct object *object;
     size_t count;
+    bool part; /* some could not be looked at */
 };
 
 /* A file with several links has not moved from where it still is. */
@@ -48,25 +49,35 @@ static void note(const struct store *store, struct objects *list, int fd)
     static char path[PATH_MAX + 1];
     struct object object = {0}, *more;
     struct pool_version version;
+    int error;
 
-    if (store_key(fd, &object.key) != 0 || store_path(store, fd, path, sizeof(path)) != 0)
+    error = store_key(fd, &object.key);
+    if (error == 0)
+        error = store_path(store, fd, path, sizeof(path));
+    if (error != 0) {
+        list->part |= error != -ENOENT;
         return;
+    }
     object.key.owner = store->self;
     if (pool_newest(store->pool, &object.key, &version) != 0 ||
         strcmp(version.attributes.path, path) == 0 || is_at(fd, version.attributes.path))
         return;
     more = realloc(list->object, (list->count + 1) * sizeof(*more));
-    if (more == NULL)
+    if (more == NULL) {
+        list->part = true;
         return;
+    }
     list->object = more;
     object.path = strdup(path);
     object.number = version.number;
     object.settled = version.attributes.settled;
     if (object.path != NULL)
         list->object[list->count++] = object;
+    else
+        list->part = true;
 }
 
-/* Files that have moved together are a whole set where they were one. */
+/* Files that have moved together are a whole set where they were one, if all have. */
 static void rename_all(struct store *store, struct objects *list)
 {
     enum pool_settling last = POOL_SETTLED_AS_IT_WAS;
@@ -78,10 +89,14 @@ static void rename_all(struct store *store, struct objects *list)
             last = list->object[i].settled ? POOL_SETTLED : POOL_UNSETTLED;
         }
     for (size_t i = 0; i < list->count; i++) {
-        pool_rename(store->pool, &list->object[i].key, list->object[i].path,
-                    i + 1 == list->count ? last : POOL_UNSETTLED, &number);
+        if (pool_rename(store->pool, &list->object[i].key, list->object[i].path,
+                        i + 1 == list->count && !list->part ? last : POOL_UNSETTLED, &number) != 0)
+            list->part = true;
         free(list->object[i].path);
     }
+    if (list->part && list->count > 0)
+        log_warn("a directory was renamed, and not all in it could be followed: some versions in "
+                 "the pool keep their old paths");
     free(list->object);
 }
 
@@ -104,17 +119,29 @@ static void follow_in(struct store *store, struct objects *list, int fd, unsigne
     again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     directory = again >= 0 ? fdopendir(again) : NULL;
     if (directory == NULL) {
+        log_warn("a directory was renamed, and cannot be opened: %s: the pool keeps its files' old "
+                 "paths",
+                 strerror(errno));
         if (again >= 0)
             close(again);
         return;
     }
-    for (struct dirent *entry; (entry = readdir(directory)) != NULL && (*files)++ < FILES;) {
+    while (*files < FILES) {
+        struct dirent *entry = (errno = 0, readdir(directory));
         int child;
+
+        if (entry == NULL) {
+            inside.part |= errno != 0;
+            break;
+        }
+        (*files)++;
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         child = openat(fd, entry->d_name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-        if (child < 0)
+        if (child < 0) {
+            inside.part |= errno != ENOENT;
             continue;
+        }
         follow_in(store, &inside, child, depth + 1, files);
         close(child);
     }

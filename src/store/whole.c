@@ -114,9 +114,10 @@ static bool is_as_kept(const struct disk *disk, const struct newest *entry)
     struct stat status;
 
     if (disk == NULL)
-        return lstat(entry->path, &status) != 0 ||
-               ((uint64_t)status.st_size == entry->size &&
-                store_nanoseconds(&status.st_mtim) == entry->mtime);
+        return lstat(entry->path, &status) != 0
+                   ? errno == ENOENT || errno == ENOTDIR
+                   : (uint64_t)status.st_size == entry->size &&
+                         store_nanoseconds(&status.st_mtim) == entry->mtime;
     there = disk->count == 0
                 ? NULL
                 : bsearch(&wanted, disk->file, disk->count, sizeof(*disk->file), of_path);

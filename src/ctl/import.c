@@ -9,9 +9,10 @@
  */
 #include <archive.h>
 #include <archive_entry.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fts.h>
+#include <limits.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@
 #include "ctl/vault.h"
 #include "portus/proto.h"
 #include "store/change.h"
+#include "store/remote.h"
 #include "store/state.h"
 
 #define PIECE (1u << 20)
@@ -227,7 +229,8 @@ struct sources {
     size_t count;
 };
 
-static int add(struct sources *sources, const FTSENT *file, const char *top)
+static int add(struct sources *sources, const char *file, const struct stat *status,
+               const char *path)
 {
     struct source *source;
     char text[PORTABLE_BYTES];
@@ -241,15 +244,15 @@ static int add(struct sources *sources, const FTSENT *file, const char *top)
     }
     source = &sources->entry[sources->count];
     memset(source, 0, sizeof(*source));
-    source->file = strdup(file->fts_path);
-    source->path = strdup(file->fts_path + strlen(top));
+    source->file = strdup(file);
+    source->path = strdup(path);
     if (source->file == NULL || source->path == NULL) {
         free(source->file);
         free(source->path);
         return -ENOMEM;
     }
     sources->count++;
-    source->status = *file->fts_statp;
+    source->status = *status;
     if (run.options->all && portable_cut(&source->portable, source->path)) {
         length = getxattr(source->file, PORTABLE_NAME, text, sizeof(text));
         if (length > 0)
@@ -277,34 +280,64 @@ static int by_commit(const void *one, const void *other)
     return strcmp(a->path, b->path);
 }
 
-static int import_directory(char *top)
+/*
+ * All files below path, which is top or in it; one that cannot be looked at is told. (Not by fts:
+ * it takes a directory that cannot be read for one that ends.) 0, 1: in part, or -ENOMEM.
+ */
+static int find(struct sources *sources, char path[PATH_MAX], size_t top)
+{
+    size_t length = strlen(path);
+    DIR *directory = opendir(length > 0 ? path : "/");
+    struct dirent *entry;
+    struct stat status;
+    int error = 0, part = 0;
+
+    while (directory != NULL && error != -ENOMEM &&
+           (errno = 0, entry = readdir(directory)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (snprintf(path + length, PATH_MAX - length, "/%s", entry->d_name) >=
+            (int)(PATH_MAX - length))
+            errno = ENAMETOOLONG;
+        else
+            errno = lstat(path, &status) < 0 ? errno : 0;
+        if (errno != 0) {
+            complain("import: %s: %s", path, strerror(errno));
+            error = 1;
+        } else {
+            error = S_ISDIR(status.st_mode)   ? find(sources, path, top)
+                    : S_ISREG(status.st_mode) ? add(sources, path, &status, path + top)
+                                              : 0;
+        }
+        part |= error == 1;
+        path[length] = '\0';
+    }
+    if (errno != 0 && error != -ENOMEM) {
+        complain("import: %s: %s", path, strerror(errno));
+        part = 1;
+    }
+    if (directory != NULL)
+        closedir(directory);
+    return error < 0 ? error : part;
+}
+
+static int import_directory(const char *top)
 {
     struct sources sources = {0};
-    FTS *walk;
-    FTSENT *file;
-    int error = 0, status = 0;
+    char path[PATH_MAX];
+    size_t length = strlen(top);
+    int error, status;
 
-    for (size_t length = strlen(top); length > 1 && top[length - 1] == '/';)
-        top[--length] = '\0';
-    walk = fts_open((char *[]){top, NULL}, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-    while (walk != NULL && error == 0 && (file = fts_read(walk)) != NULL) {
-        if (file->fts_info == FTS_DNR || file->fts_info == FTS_ERR || file->fts_info == FTS_NS) {
-            complain("import: %s: %s", file->fts_path, strerror(file->fts_errno));
-            status = CTL_FAILED;
-        } else if (file->fts_info == FTS_F && S_ISREG(file->fts_statp->st_mode) &&
-                   file->fts_level > 0) {
-            error = add(&sources, file, strcmp(top, "/") == 0 ? "" : top);
-        } else if (file->fts_level == 0 && file->fts_info != FTS_D && file->fts_info != FTS_DP) {
-            complain("import: %s: not a directory", top);
-            status = CTL_FAILED;
-        }
+    while (length > 0 && top[length - 1] == '/')
+        length--;
+    if (snprintf(path, sizeof(path), "%.*s", (int)length, top) >= (int)sizeof(path)) {
+        complain("import: %s: %s", top, strerror(ENAMETOOLONG));
+        return CTL_FAILED;
     }
-    if (walk == NULL || error != 0) {
-        complain("import: %s: %s", top, strerror(error != 0 ? -error : errno));
-        status = CTL_FAILED;
-    }
-    if (walk != NULL)
-        fts_close(walk);
+    error = find(&sources, path, length);
+    status = error == 0 ? CTL_OK : CTL_FAILED;
+    if (error < 0)
+        complain("import: %s: %s", top, strerror(-error));
     if (sources.count > 0)
         qsort(sources.entry, sources.count, sizeof(*sources.entry), by_commit);
     for (size_t i = 0; i < sources.count; i++) {
@@ -419,6 +452,12 @@ int import_main(int argc, char **argv)
         return CTL_USAGE;
     }
     run.options = &options;
+    if (remote_is(options.store)) {
+        complain("import: %s: a pool of all users is filled by their jobs; its owner can name the "
+                 "pool itself (--store POOL) while no portusd serves it",
+                 options.store);
+        return CTL_FAILED;
+    }
     error = pool_open(&run.pool, options.store, true);
     if (error == -EBUSY)
         complain("import: %s: its portusd ends 10 s after its last job, or when it is told to "

@@ -82,21 +82,21 @@ static int resize(struct options *options, const char *path, const char *text)
 
 static int check(struct options *options, char *path)
 {
-    int status = info(options, path);
-    int verified = verify_main(3, (char *[]){"verify", "--store", path, NULL});
     uint64_t count = 0;
-    int error;
+    int status, verified, error = 0;
 
-    if (!options->remove_damaged)
-        return status != CTL_OK ? status : verified;
     options->store = path;
-    error = vault_change(options, PORTUS_OP_STORE_CLEAN, 0, 0, &count);
+    if (options->remove_damaged)
+        error = vault_change(options, PORTUS_OP_STORE_CLEAN, 0, 0, &count);
     if (error != 0) {
         complain("pool check: %s: nothing is removed: %s", path, strerror(-error));
         return CTL_FAILED;
     }
-    printf("%llu versions that were left out are removed\n", (unsigned long long)count);
-    return verify_main(3, (char *[]){"verify", "--store", path, NULL});
+    if (options->remove_damaged)
+        printf("%llu versions that were left out are removed\n", (unsigned long long)count);
+    status = info(options, path);
+    verified = verify_main(3, (char *[]){"verify", "--store", path, NULL});
+    return status != CTL_OK ? status : verified;
 }
 
 int pool_main(int argc, char **argv)

@@ -222,6 +222,7 @@ check-vm: all $(KILL) $(VM)
 
 check-errors: all $(FAULTS)
 	B=$(B) python3 tests/faults/faults $(F)
+	B=$(B) python3 tests/faults/faults --store $(F)
 
 # The pool's images, by clang's libFuzzer.
 fuzz-pool:

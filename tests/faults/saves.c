@@ -130,6 +130,8 @@ static long do_step(const char *what, long handle, char *a, char *b, long x, lon
         return chmod(a, (mode_t)x);
     if (IS("mkdir"))
         return mkdir(a, 0755);
+    if (IS("pause"))
+        return usleep((useconds_t)x * 1000);
     if (IS("child"))
         return child_mkdir(a);
     abort();

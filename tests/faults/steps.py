@@ -4,7 +4,7 @@
 A step is (what, handle, x, y, path, path): seeds and lengths for write, writev, fwrite and
 pwrite (whose place is the path); a place for seek, fseek and cut; place and length for
 look, which sums up what it reads; another handle for onto, a dup2; `child` makes a
-directory in a forked child.
+directory in a forked child; pause takes milliseconds.
 """
 import errno
 import random
@@ -80,6 +80,40 @@ STEPS = [
     ("write", 10, 26, 300 * K, "", ""),
     ("mkdir", 0, 0, 0, "s3", ""),
     ("write", 7, 27, 300 * K, "", ""),
+]
+
+# With a store: files that are kept, renamed, written again, deleted, and one that is never closed.
+STORE_STEPS = [
+    ("mkdir", 0, 0, 0, "s1", ""),
+    ("open", 0, 0, 0, "s1/model.ckpt", ""),
+    ("write", 0, 1, 100, "", ""),
+    ("write", 0, 2, 1500 * K + 77, "", ""),
+    ("pwrite", 0, 3, 64, "0", ""),
+    ("close", 0, 0, 0, "", ""),
+    ("pause", 0, 120, 0, "", ""),
+    ("open", 1, 0, 0, "s1/optimizer.new", ""),
+    ("write", 1, 5, 500 * K, "", ""),
+    ("close", 1, 0, 0, "", ""),
+    ("pause", 0, 60, 0, "", ""),
+    ("rename", 0, 0, 0, "s1/optimizer.new", "s1/optimizer.ckpt"),
+    ("open", 2, 0, 0, "last.ckpt", ""),
+    ("write", 2, 16, 600 * K, "", ""),
+    ("close", 2, 0, 0, "", ""),
+    ("pause", 0, 60, 0, "", ""),
+    ("open", 2, 0, 0, "last.ckpt", ""),
+    ("write", 2, 17, 700 * K, "", ""),
+    ("sync", 2, 0, 0, "", ""),
+    ("close", 2, 0, 0, "", ""),
+    ("open", 3, 0, 0, "gone.ckpt", ""),
+    ("write", 3, 18, 300 * K, "", ""),
+    ("close", 3, 0, 0, "", ""),
+    ("pause", 0, 60, 0, "", ""),
+    ("unlink", 0, 0, 0, "gone.ckpt", ""),
+    ("open", 4, 0, 0, "s1/model.ckpt", ""),
+    ("write", 4, 19, 1200 * K, "", ""),
+    ("close", 4, 0, 0, "", ""),
+    ("open", 5, 0, 0, "open.ckpt", ""),
+    ("write", 5, 20, 300 * K, "", ""),
 ]
 
 WRITES = ("write", "writev", "pwrite", "fwrite")

@@ -299,10 +299,14 @@ enum verdict policy_verdict(int error)
 
 void policy_announce(const struct portus_writer *writer, const char *path, int fd)
 {
-    static _Atomic bool said;
+    static _Atomic bool said, said_other;
     const char *name;
 
     log_debug("%s is captured", path);
+    if (writer->link.other_store && !atomic_exchange(&said_other, true))
+        log_warn("PORTUS_STORE=%s is not used: the agent of this job was started with another one, "
+                 "or none, and keeps all there; with a PORTUS_JOB of its own a program has its own",
+                 shim.env.store);
     if (!writer->link.first || atomic_exchange(&said, true))
         return;
     kind_of(fd, &name);

@@ -323,7 +323,7 @@ struct portus_writer *shim_writer(const char **why)
                                           .job = shim.env.job,
                                           .ring_size = shim.env.ring_size,
                                           .agent = shim_agent(),
-                                          .stored = shim.env.store[0] != '\0',
+                                          .store = shim.env.store,
                                           .ends_stopped = true};
     struct portus_writer *writer = NULL;
     int error;

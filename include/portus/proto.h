@@ -122,7 +122,8 @@ struct portus_message {
                         STORE_RING, _DRAFT: sequence of the first record that counts.
                         STORE_PULL, _PULLED: sequence after the last one. STORE_SEAL: the
                         file's size */
-    uint32_t flags;  /* WELCOME: PORTUS_WELCOME_*. STORE_*: PORTUS_STORE_*.
+    uint32_t flags;  /* HELLO, of a client: portus_store_hash (name.h) of its PORTUS_STORE.
+                        WELCOME: PORTUS_WELCOME_*. STORE_*: PORTUS_STORE_*.
                         STORE_DRAFT: ring << 16 | the file's number in the records.
                         STORE_READ: how many bytes, PORTUS_STORE_READ at most.
                         STORE_BYTES: how many follow */
@@ -132,6 +133,9 @@ struct portus_message {
 
 /* The first client of this agent: it says the line "what is on". */
 #define PORTUS_WELCOME_FIRST 1u
+
+/* The agent keeps versions elsewhere, or not, than this client wants. */
+#define PORTUS_WELCOME_OTHER 8u
 
 /* Of a store: it pulls and commits, and what it has committed outlives a power cut. */
 #define PORTUS_WELCOME_STORE 2u

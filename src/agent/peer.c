@@ -16,6 +16,7 @@
 #include "agent/state.h"
 #include "common/log.h"
 #include "common/message.h"
+#include "common/name.h"
 
 #define MESSAGES_A_TURN 64
 
@@ -127,6 +128,8 @@ static int welcome(struct agent *agent, struct agent_peer *peer, const struct po
         answer.value = (uint32_t)number;
         answer.size = state->session[number].ring_map;
         answer.flags = state->welcomed++ == 0 ? PORTUS_WELCOME_FIRST : 0;
+        if (hello->flags != 0 && hello->flags != portus_store_hash(state->env.store))
+            answer.flags |= PORTUS_WELCOME_OTHER;
         fds[count++] = state->session[number].ring;
     } else if (peer->role != PORTUS_ROLE_LOOK) {
         return -EPROTO;

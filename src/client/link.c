@@ -96,6 +96,7 @@ static int greet(struct portus_link *link, const struct portus_link_options *opt
 
     message.value = (uint32_t)options->role;
     message.size = options->ring_size;
+    message.flags = client ? portus_store_hash(options->store) : 0;
     error = portus_message_send(link->socket, &message, NULL, 0);
     if (error == 0)
         error = portus_message_receive(link->socket, &message, fds, &count, 1000);
@@ -119,6 +120,7 @@ static int greet(struct portus_link *link, const struct portus_link_options *opt
     }
     link->session = UINT32_MAX;
     link->first = (message.flags & PORTUS_WELCOME_FIRST) != 0;
+    link->other_store = (message.flags & PORTUS_WELCOME_OTHER) != 0;
     if (client) {
         if (message.value >= PORTUS_SESSIONS || message.size < PORTUS_RING_DATA ||
             message.size > PORTUS_RING_DATA + PORTUS_RING_MAX) {

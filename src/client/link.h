@@ -25,6 +25,7 @@ struct portus_link {
     struct portus_control *control; /* mapped */
     uint32_t session;               /* number of ours; UINT32_MAX for a looker */
     bool first;                     /* the agent's first client */
+    bool other_store;               /* and what is captured is not kept where it was wanted */
     uint8_t *ring;                  /* mapped whole; NULL for a looker */
     uint64_t ring_map;              /* bytes mapped at ring */
 };
@@ -35,7 +36,7 @@ struct portus_link_options {
     const char *job;    /* PORTUS_JOB, or "" : the cgroup */
     uint64_t ring_size; /* largest ring, bytes; 0: the agent's choice */
     const char *agent;  /* path of portus-agent, to start one if there is none; NULL: do not */
-    bool stored;        /* PORTUS_STORE is set; for the writer */
+    const char *store;  /* PORTUS_STORE, or "" */
     bool ends_stopped;  /* kill an agent that does not answer because it is stopped */
 };
 

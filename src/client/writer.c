@@ -63,7 +63,7 @@ int portus_writer_open(struct portus_writer *writer, const struct portus_link_op
     portus_source_open(&writer->source);
     writer->session = &writer->link.control->session[writer->link.session];
     writer->opened = atomic_fetch_add(&writers, 1) + 1;
-    writer->stored = options->stored;
+    writer->stored = options->store[0] != '\0';
     writer->serial = atomic_load(&writer->session->serial);
     writer->record = (struct portus_record *)writer->link.ring;
     writer->data = writer->link.ring + PORTUS_RING_DATA;

@@ -104,3 +104,18 @@ int portus_name_store(struct sockaddr_un *address, socklen_t *length, const char
     put(address, length, "portus-store", state);
     return 0;
 }
+
+uint32_t portus_store_hash(const char *path)
+{
+    struct sockaddr_un address;
+    socklen_t length;
+    uint64_t state;
+
+    if (path[0] == '\0')
+        return 0;
+    if (portus_name_store(&address, &length, path) == 0)
+        state = portus_hash(PORTUS_HASH_EMPTY, (const char *)&address, length);
+    else /* it is not there yet */
+        state = portus_hash(PORTUS_HASH_EMPTY, path, strlen(path));
+    return (uint32_t)(state >> 32 ^ state) | 1; /* never 0 */
+}

@@ -9,6 +9,7 @@
 #ifndef PORTUS_NAME_H
 #define PORTUS_NAME_H
 
+#include <stdint.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -26,5 +27,8 @@ int portus_name(struct sockaddr_un *address, socklen_t *length, const char *job)
  * several users. Or a negative errno: no pool is there.
  */
 int portus_name_store(struct sockaddr_un *address, socklen_t *length, const char *path);
+
+/* A number of that store, however its path is written, to tell it from others; "": 0. */
+uint32_t portus_store_hash(const char *path);
 
 #endif

@@ -89,7 +89,7 @@ $(B)/portus-carrier: $(CARRIER) $(TRANSPORT) $(COMMON)
 	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lssl -lcrypto -ldl
 
 $(B)/portusctl: $(CTL) $(POOL) $(CLIENT) $(filter-out %/main.o,$(CARRIER)) $(TRANSPORT) $(COMMON)
-	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lelf -lpmem2 -larchive -lssl -lcrypto -ldl
+	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lpmem2 -larchive -lssl -lcrypto -ldl
 
 $(B)/portus_rdma.so: $(VERBS)
 	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -shared -Wl,-z,defs -o $@ $^ -lrdmacm -libverbs

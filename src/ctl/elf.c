@@ -2,25 +2,35 @@
 /*
  * elf.c -- what kind of program a file is
  *
- * By libelf, which checks offsets and sizes against the file. The file is read,
- * not mapped, since it may be cut while we look. Of a file without section
- * headers the needed glibc and the Go compiler are not found: that is not worse
- * than not to have asked.
+ * The file is read, not mapped, since it may be cut while we look; each offset and
+ * size in it is compared with what was read. Of one for another machine only that is
+ * looked at: nothing else of it matters. Of a file without section headers the
+ * needed glibc and the Go compiler are not found: that is not worse than not to have
+ * asked.
  */
 #include "ctl/elf.h"
 
 #include <ctype.h>
+#include <elf.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <gelf.h>
-#include <libelf.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define SEGMENTS_MAX 4096
 #define SECTIONS_MAX 4096
 #define NEEDS_MAX 4096
+#define TABLE_MAX (16u << 20) /* bytes of one section that are read */
+
+#if __BYTE_ORDER == __LITTLE_ENDIAN
+#define OWN_ORDER ELFDATA2LSB
+#else
+#define OWN_ORDER ELFDATA2MSB
+#endif
 
 bool glibc_version(unsigned version[2], const char *text)
 {
@@ -43,99 +53,139 @@ static void take_version(struct elf_facts *facts, const char *name)
         memcpy(facts->glibc, version, sizeof(version));
 }
 
-/* The versions of symbols that the file needs from its libraries. */
-static void read_needs(struct elf_facts *facts, Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
+static bool read_at(int fd, void *out, size_t length, uint64_t offset)
 {
-    Elf_Data *data = elf_getdata(section, NULL);
-    int offset = 0, left = NEEDS_MAX;
+    return offset <= INT64_MAX && pread(fd, out, length, (off_t)offset) == (ssize_t)length;
+}
 
-    while (data != NULL && left-- > 0) {
-        GElf_Verneed need;
-        int at;
+/* A section's bytes and a NUL behind them, for free(); NULL: there are none, or too many. */
+static char *read_section(int fd, const Elf64_Shdr *section)
+{
+    char *bytes = NULL;
 
-        if (gelf_getverneed(data, offset, &need) == NULL)
-            return;
-        at = offset + (int)need.vn_aux;
+    if (section->sh_type != SHT_NOBITS && section->sh_size != 0 && section->sh_size <= TABLE_MAX)
+        bytes = malloc(section->sh_size + 1);
+    if (bytes == NULL || !read_at(fd, bytes, section->sh_size, section->sh_offset)) {
+        free(bytes);
+        return NULL;
+    }
+    bytes[section->sh_size] = '\0';
+    return bytes;
+}
+
+/* The versions of symbols that the file needs from its libraries; names has length bytes. */
+static void read_needs(struct elf_facts *facts, const char *needs, uint64_t size, const char *names,
+                       uint64_t length)
+{
+    uint64_t offset = 0;
+    int left = NEEDS_MAX;
+
+    while (left-- > 0 && offset <= size && size - offset >= sizeof(Elf64_Verneed)) {
+        Elf64_Verneed need;
+        uint64_t at;
+
+        memcpy(&need, needs + offset, sizeof(need));
+        at = offset + need.vn_aux;
         for (unsigned i = 0; i < need.vn_cnt && left-- > 0; i++) {
-            GElf_Vernaux version;
+            Elf64_Vernaux version;
 
-            if (at < 0 || gelf_getvernaux(data, at, &version) == NULL)
+            if (at > size || size - at < sizeof(version))
                 return;
-            take_version(facts, elf_strptr(elf, header->sh_link, version.vna_name));
-            at += (int)version.vna_next;
+            memcpy(&version, needs + at, sizeof(version));
+            if (version.vna_name < length)
+                take_version(facts, names + version.vna_name);
+            at += version.vna_next;
         }
-        offset += (int)need.vn_next;
-        if (need.vn_next == 0 || offset < 0)
+        if (need.vn_next == 0)
             return;
+        offset += need.vn_next;
     }
 }
 
-static void read_sections(struct elf_facts *facts, Elf *elf)
+static void read_sections(struct elf_facts *facts, int fd, const Elf64_Ehdr *header)
 {
-    Elf_Scn *section = NULL;
-    size_t names;
-    unsigned left = SECTIONS_MAX;
+    size_t count = header->e_shnum;
+    bool needed = false; /* a file has one such table; more would only cost time */
+    Elf64_Shdr *sections;
+    char *names = NULL;
 
-    if (elf_getshdrstrndx(elf, &names) != 0)
+    if (count == 0 || count > SECTIONS_MAX || header->e_shentsize != sizeof(*sections))
         return;
-    while ((section = elf_nextscn(elf, section)) != NULL && left-- > 0) {
-        GElf_Shdr header;
-        const char *name;
+    sections = malloc(count * sizeof(*sections));
+    if (sections == NULL || !read_at(fd, sections, count * sizeof(*sections), header->e_shoff))
+        goto end;
+    if (header->e_shstrndx < count)
+        names = read_section(fd, &sections[header->e_shstrndx]);
+    for (size_t i = 0; i < count; i++) {
+        const Elf64_Shdr *section = &sections[i];
+        const char *name = "";
+        char *needs, *words;
 
-        if (gelf_getshdr(section, &header) == NULL)
-            continue;
-        name = elf_strptr(elf, names, header.sh_name);
-        if (name != NULL && (!strcmp(name, ".note.go.buildid") || !strcmp(name, ".go.buildinfo")))
+        if (names != NULL && section->sh_name < sections[header->e_shstrndx].sh_size)
+            name = names + section->sh_name;
+        if (!strcmp(name, ".note.go.buildid") || !strcmp(name, ".go.buildinfo"))
             facts->go = true;
-        if (header.sh_type == SHT_GNU_verneed)
-            read_needs(facts, elf, section, &header);
+        if (section->sh_type != SHT_GNU_verneed || section->sh_link >= count || needed)
+            continue;
+        needed = true;
+        needs = read_section(fd, section);
+        words = read_section(fd, &sections[section->sh_link]);
+        if (needs != NULL && words != NULL)
+            read_needs(facts, needs, section->sh_size, words, sections[section->sh_link].sh_size);
+        free(needs);
+        free(words);
     }
+    free(names);
+
+end:
+    free(sections);
 }
 
-static int read_segments(struct elf_facts *facts, Elf *elf, int fd)
+static int read_segments(struct elf_facts *facts, int fd, const Elf64_Ehdr *header)
 {
-    size_t count;
-
-    if (elf_getphdrnum(elf, &count) != 0)
+    if (header->e_phnum > SEGMENTS_MAX ||
+        (header->e_phnum != 0 && header->e_phentsize != sizeof(Elf64_Phdr)))
         return -ENOEXEC;
-    for (size_t i = 0; i < count; i++) {
-        GElf_Phdr segment;
-        ssize_t length;
+    for (unsigned i = 0; i < header->e_phnum; i++) {
+        Elf64_Phdr segment;
 
-        if (gelf_getphdr(elf, (int)i, &segment) == NULL)
+        if (!read_at(fd, &segment, sizeof(segment), header->e_phoff + i * sizeof(segment)))
             return -ENOEXEC;
         if (segment.p_type == PT_DYNAMIC)
             facts->dynamic = true;
         if (segment.p_type != PT_INTERP)
             continue;
         if (segment.p_filesz == 0 || segment.p_filesz >= sizeof(facts->interpreter) ||
-            segment.p_offset > INT64_MAX)
+            !read_at(fd, facts->interpreter, segment.p_filesz, segment.p_offset))
             return -ENOEXEC;
-        length = pread(fd, facts->interpreter, segment.p_filesz, (off_t)segment.p_offset);
-        if (length != (ssize_t)segment.p_filesz)
-            return -ENOEXEC;
-        facts->interpreter[length] = '\0';
+        facts->interpreter[segment.p_filesz] = '\0';
     }
     return 0;
 }
 
 static int read_elf(struct elf_facts *facts, int fd)
 {
-    Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
-    GElf_Ehdr header;
-    int error = -ENOEXEC;
+    Elf64_Ehdr header; /* of a 32-bit file: no more than its first fields */
+    int error;
 
-    if (elf == NULL)
+    memset(&header, 0, sizeof(header));
+    if (pread(fd, &header, sizeof(header), 0) < (ssize_t)sizeof(Elf32_Ehdr) ||
+        memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_VERSION] != EV_CURRENT ||
+        (header.e_ident[EI_CLASS] != ELFCLASS64 && header.e_ident[EI_CLASS] != ELFCLASS32) ||
+        (header.e_ident[EI_DATA] != ELFDATA2LSB && header.e_ident[EI_DATA] != ELFDATA2MSB))
         return -ENOEXEC;
-    if (elf_kind(elf) == ELF_K_ELF && gelf_getehdr(elf, &header) != NULL) {
-        facts->bits = gelf_getclass(elf) == ELFCLASS64 ? 64 : 32;
-        facts->machine = header.e_machine;
-        facts->program = header.e_type == ET_EXEC || header.e_type == ET_DYN;
-        error = read_segments(facts, elf, fd);
-        if (error == 0)
-            read_sections(facts, elf);
+    if (header.e_ident[EI_DATA] != OWN_ORDER) {
+        header.e_type = __builtin_bswap16(header.e_type);
+        header.e_machine = __builtin_bswap16(header.e_machine);
     }
-    elf_end(elf);
+    facts->bits = header.e_ident[EI_CLASS] == ELFCLASS64 ? 64 : 32;
+    facts->machine = header.e_machine;
+    facts->program = header.e_type == ET_EXEC || header.e_type == ET_DYN;
+    if (header.e_ident[EI_DATA] != OWN_ORDER || facts->bits != 64)
+        return 0;
+    error = read_segments(facts, fd, &header);
+    if (error == 0)
+        read_sections(facts, fd, &header);
     return error;
 }
 
@@ -156,13 +206,12 @@ static int open_regular(const char *path)
 
 int elf_read(struct elf_facts *facts, const char *path)
 {
-    int fd = open_regular(path), error = -ENOEXEC;
+    int fd = open_regular(path), error;
 
     memset(facts, 0, sizeof(*facts));
     if (fd < 0)
         return fd;
-    if (elf_version(EV_CURRENT) != EV_NONE)
-        error = read_elf(facts, fd);
+    error = read_elf(facts, fd);
     close(fd);
     return error;
 }

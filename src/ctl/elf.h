@@ -21,8 +21,8 @@ struct elf_facts {
 };
 
 /*
- * Reads path. Returns 0, -ENOEXEC if it is no ELF file or a damaged one, or
- * another negative errno.
+ * Reads path; of a file for another machine only bits, machine and program. Returns 0, -ENOEXEC if
+ * it is no ELF file or a damaged one, or another negative errno.
  */
 int elf_read(struct elf_facts *facts, const char *path);
 

@@ -496,7 +496,8 @@ static bool write_uncaptured(const struct file *file, int fd, const struct iovec
             summary_plain((uint64_t)*result, portus_now() - began);
         return true;
     }
-    if (total <= PIECE || offset < FILE_CURRENT || !policy_pieces(fd))
+    if (total <= PIECE || offset < FILE_CURRENT || shim.env.mode == PORTUS_REPORT ||
+        !policy_pieces(fd))
         return false;
     for (int i = 0; i < count; i++) /* EFAULT is better met by one call, as without us */
         if (!portus_source_readable(NULL, vector[i].iov_base, vector[i].iov_len)) {

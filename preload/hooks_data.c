@@ -545,13 +545,13 @@ static int sync_file(int (*real)(int), int fd)
         file->synced = true;
     if (file != NULL && atomic_load(&file->state) == FILE_ENGAGED && file_kept(file, fd))
         return 0;
-    AFTER(drain, fd);
-    if (file != NULL && (error = file_error(file, false)) != 0) {
+    if (file != NULL &&
+        ((error = drain(file, fd)) != 0 || (error = file_error(file, false)) != 0)) {
         errno = error;
         return -1;
     }
     if (shim_live() && is_directory(fd)) {
-        error = -shim_barrier();
+        error = -shim_barrier_of(NULL);
         if (error != 0) {
             errno = error;
             return -1;

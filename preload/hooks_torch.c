@@ -155,6 +155,7 @@ EXPORT int mz_zip_writer_add_mem_ex_v2(void *zip, const char *name, const void *
     if (library.add == NULL)
         library.add = real_mz_zip_writer_add_mem_ex_v2; /* whichever is visible */
     if (library.given && length >= WORTH_WHILE && shim_on() && shim.env.crc == PORTUS_CRC_OFFLOAD &&
+        shim.env.mode != PORTUS_REPORT &&
         !(level_flags & (COMPRESSED_DATA | DO_NOT_COMPUTE_CRC32))) {
         /* zip64 fields would shift the data; then only the guess is wrong. */
         ahead = file_ahead_begin(data, length, LOCAL_HEADER + strlen(name) + extra_length, &crc);

@@ -423,7 +423,7 @@ int shim_barrier_of(const char *call)
     }
     shim_unguard(&guard);
     summary_waited(waited);
-    if (waited > 0)
+    if (waited > 0 && call != NULL)
         shim_trace_wait(call, began);
     errno = saved;
     return error;

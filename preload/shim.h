@@ -98,7 +98,7 @@ static inline bool shim_unordered(void)
 
 /*
  * Waits for all that was captured by this job: before a publishing call, named for the
- * timeline. 0 or -errno.
+ * timeline (NULL: by the caller). 0 or -errno.
  */
 int shim_barrier_of(const char *call);
 #define shim_barrier() shim_barrier_of(__func__)

@@ -8,7 +8,7 @@
 _portusctl()
 {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-    local commands="status wait off on doctor pool ls versions diff restore complete verify pin unpin rm gc export import scrub key version help"
+    local commands="status wait off on doctor pool ls versions diff restore complete verify pin unpin rm gc export import scrub key try version help"
     local words=""
 
     COMPREPLY=()
@@ -17,8 +17,8 @@ _portusctl()
         return
     fi
     case $previous in
-    --job | --timeout | --version | --objects | --pace) return ;;
-    --store | --to)
+    --job | --timeout | --version | --objects | --pace | --kills) return ;;
+    --store | --to | --from)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$current")
         return
@@ -54,6 +54,7 @@ _portusctl()
     verify | gc) words="--store --help" ;;
     pin | unpin | rm) words="--store --version --help" ;;
     key) words="--help" ;;
+    try) words="--json --from --to --kills --timeout --help" ;;
     version) words="--job --help" ;;
     esac
     case $current in
@@ -65,7 +66,7 @@ _portusctl()
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return
             ;;
-        doctor)
+        doctor | try)
             compopt -o filenames
             mapfile -t COMPREPLY < <(compgen -c -- "$current"; compgen -f -- "$current")
             return

@@ -40,6 +40,7 @@ int scrub_main(int argc, char **argv);
 int diff_main(int argc, char **argv);
 int export_main(int argc, char **argv);
 int import_main(int argc, char **argv);
+int try_main(int argc, char **argv);
 
 /* portusctl pool badblocks, for pool.c. */
 struct options;
@@ -67,6 +68,9 @@ enum {
     OPTION_REMOVE_DAMAGED = 16384,
     OPTION_LIST = 1 << 16,
     OPTION_EXTENTS = 1 << 17,
+    OPTION_FROM = 1 << 18,
+    OPTION_KILLS = 1 << 19,
+    OPTION_COMMAND = 1 << 20, /* the first operand begins a command, with options of its own */
 };
 
 struct options {
@@ -75,6 +79,8 @@ struct options {
     uint64_t timeout_ns; /* --timeout SECONDS; UINT64_MAX: none */
     const char *store;   /* --store POOL, otherwise PORTUS_STORE, otherwise "" */
     const char *to;      /* --to DIR, or NULL */
+    const char *from;    /* --from DIR, or NULL */
+    uint64_t kills;      /* --kills N; UINT64_MAX: not given */
     uint64_t version;    /* --version N; 0: not given */
     uint64_t objects;    /* --objects N; 0: not given */
     uint64_t pace;       /* --pace SIZE, bytes a second; 0: not given */

@@ -9,6 +9,7 @@
 #   make fuzz-pool  hostile pool images, without an end (F=-max_total_time=60); needs clang
 #   make check-kills   kills at every system call, 10,000 of them (K='--kills 500')
 #   make check-vm     50 power cuts on each kind of emulated persistent memory, in QEMU (hours without KVM; CYCLES=3)
+#   make check-schedules  10,000 random schedules of copies from an emulated GPU's memory (SCHEDULES=500)
 #   make bench      the measured table     (ratios of one run)
 #   make install    DESTDIR= PREFIX=/usr/local
 #   make dist       a source archive
@@ -58,7 +59,7 @@ KILL     := $(B)/tests/kill/step $(B)/tests/kill/saves $(B)/tests/kill/record $(
 VM       := $(B)/tests/vm/save
 # An emulated CUDA driver, for tests of what a GPU would do; see tests/emu/README.
 EMUTEST  := $(patsubst tests/emu/%.c,$(B)/tests/emu/%,$(wildcard tests/emu/*_test.c))
-EMU      := $(B)/tests/emu/libcuda.so.1 $(B)/tests/emu/libcudart.so.13 $(EMUTEST)
+EMU      := $(B)/tests/emu/libcuda.so.1 $(B)/tests/emu/libcudart.so.13 $(EMUTEST) $(B)/tests/emu/schedule
 MAN      := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 PROGRAMS := $(B)/portus-agent $(B)/portusd $(B)/portus-carrier $(B)/portusctl
@@ -70,7 +71,7 @@ ifeq ($(SANITIZE),)
 PROGRAMS += $(B)/libportus_shim.so
 endif
 
-.PHONY: all man tests check check-sanitize check-unit check-errors check-kills check-vm check-world \
+.PHONY: all man tests check check-sanitize check-unit check-errors check-kills check-vm check-schedules check-world \
   fuzz fuzz-pool bench install dist clean format tidy
 .DELETE_ON_ERROR:
 all: $(PROGRAMS) $(B)/portus-run
@@ -175,6 +176,9 @@ $(B)/tests/emu/libcudart.so.13: $(call objects,tests/emu/runtime)
 	echo '$(@F) { global: cuda*; __cuda*; local: *; };' >$@.map
 	$(CC) -shared -pthread -Wl,-z,defs,-Bsymbolic,-soname,$(@F),--version-script=$@.map -o $@ $^
 
+$(B)/tests/emu/schedule: tests/emu/schedule.c $(B)/tests/emu/libcuda.so.1
+	$(CC) $(EMUFLAGS) -o $@ $(filter %.c %.so.1,$^) -Wl,-rpath,'$$ORIGIN'
+
 $(B)/tests/emu/runtime_test: $(B)/tests/emu/libcudart.so.13
 $(B)/tests/emu/%_test: tests/emu/%_test.c $(B)/tests/emu/libcuda.so.1
 	$(CC) $(EMUFLAGS) -o $@ $(filter %.c %.so.1 %.so.13,$^) -Wl,-rpath,'$$ORIGIN' -lcmocka
@@ -219,6 +223,10 @@ check-kills: all $(KILL)
 # Guests in QEMU: see tests/lib/guest.py.
 check-vm: all $(KILL) $(VM)
 	CYCLES=$${CYCLES:-50} B=$(B) python3 tests/run -v --timeout 14400 vm/
+
+# Of streams, copies, writes and forks, on the emulated GPU.
+check-schedules: all $(EMU)
+	SCHEDULES=$${SCHEDULES:-10000} B=$(B) python3 tests/run -v --timeout 36000 emu/schedule
 
 check-errors: all $(FAULTS)
 	B=$(B) python3 tests/faults/faults $(F)

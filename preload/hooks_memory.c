@@ -8,6 +8,7 @@
  *
  * No real function is looked up, as allocators call these while they hold locks of theirs.
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -48,14 +49,21 @@ EXPORT int mprotect(void *start, size_t length, int protection)
 EXPORT void *mremap(void *old, size_t old_length, size_t length, int flags, ...)
 {
     va_list list;
-    void *to;
+    void *to, *moved;
+    int saved = errno;
 
     va_start(list, flags);
     to = va_arg(list, void *);
     va_end(list);
     if (atomic_load_explicit(&promise_made, memory_order_relaxed))
         promise_end_range(old, old_length, true);
-    return (void *)syscall(SYS_mremap, old, old_length, length, flags, to);
+    moved = (void *)syscall(SYS_mremap, old, old_length, length, flags, to);
+    /* It takes one mapping, and what was promised is one of its own. */
+    if (moved == MAP_FAILED && errno == EFAULT && promise_join(old, old_length)) {
+        errno = saved;
+        moved = (void *)syscall(SYS_mremap, old, old_length, length, flags, to);
+    }
+    return moved;
 }
 
 /* Where a header hides it. */

@@ -640,6 +640,58 @@ void promise_end_range(void *start, size_t length, bool keep)
     in_range(start, length, end_part, keep);
 }
 
+/* Whether they are several, and all such as a promise leaves in ordinary memory. */
+static bool to_be_joined(uintptr_t start, uintptr_t end, int *protection)
+{
+    struct portus_source source;
+    struct portus_mapping mapping;
+    uint32_t flags = 0;
+    unsigned pieces = 0;
+    uintptr_t at = start;
+
+    portus_source_open(&source);
+    while (at < end && portus_mapping_at(&source, at, &mapping) && mapping.start <= at &&
+           (pieces == 0 || mapping.flags == flags) && !(mapping.flags & PORTUS_MAPPING_SHARED) &&
+           (of_rings(&mapping) || (mapping.inode == 0 && mapping.name[0] != '['))) {
+        flags = mapping.flags;
+        pieces++;
+        at = mapping.end;
+    }
+    portus_source_close(&source);
+    *protection = ((flags & PORTUS_MAPPING_READ) ? PROT_READ : 0) |
+                  ((flags & PORTUS_MAPPING_WRITE) ? PROT_WRITE : 0);
+    return at >= end && pieces > 1 && (flags & PORTUS_MAPPING_READ);
+}
+
+bool promise_join(void *start, size_t length)
+{
+    uintptr_t at = (uintptr_t)start, end = page_up(at + length);
+    struct guard guard;
+    int protection;
+    void *copy;
+    bool done = false;
+
+    if (!atomic_load(&promise_made) || end <= at || page_down(at) != at)
+        return false;
+    guard = shim_guard();
+    portus_lock(&lock);
+    copy = to_be_joined(at, end, &protection)
+               ? (void *)syscall(SYS_mmap, NULL, end - at, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L)
+               : MAP_FAILED;
+    if (copy != MAP_FAILED) {
+        memcpy(copy, start, end - at);
+        syscall(SYS_mprotect, copy, end - at, protection);
+        done = syscall(SYS_mremap, copy, end - at, end - at, MREMAP_MAYMOVE | MREMAP_FIXED,
+                       start) >= 0;
+        if (!done)
+            syscall(SYS_munmap, copy, end - at);
+    }
+    portus_unlock(&lock);
+    shim_unguard(&guard);
+    return done;
+}
+
 /* --- the process --- */
 
 void promise_before_fork(void)

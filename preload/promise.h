@@ -60,6 +60,12 @@ void promise_settle_range(const void *start, size_t length);
  */
 void promise_end_range(void *start, size_t length, bool keep);
 
+/*
+ * Makes one mapping of a range that was one to the program before its parts were promised, for
+ * calls that take no more than one. False: it has not done anything.
+ */
+bool promise_join(void *start, size_t length);
+
 /* Around fork: all are settled, none is made meanwhile; in the child. */
 void promise_before_fork(void);
 void promise_after_fork(void);

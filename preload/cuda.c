@@ -19,6 +19,7 @@
 #include <dlfcn.h>
 #include <stdatomic.h>
 
+#include "cuda_pin.h"
 #include "file.h"
 #include "origin.h"
 #include "promise.h"
@@ -47,6 +48,8 @@
     NEEDS(cuEventSynchronize, (void *event))                                                       \
     NEEDS(cuEventDestroy_v2, (void *event))                                                        \
     NEEDS(cuStreamIsCapturing, (void *stream, int *status))                                        \
+    NEEDS(cuMemHostRegister_v2, (void *start, size_t length, unsigned flags))                      \
+    NEEDS(cuMemHostUnregister, (void *start))                                                      \
     NEEDS(cuThreadExchangeStreamCaptureMode, (int *mode))
 
 static struct {
@@ -80,10 +83,10 @@ static bool driver(void)
     return all;
 }
 
-/* Whether the copy may be one of a save, as far as can be told without CUDA. */
-static bool wanted(const struct cuda_call *call)
+/* Whether there is anything for us to do in this process. */
+static bool wanted(void)
 {
-    return call->length >= LEAST && shim_known() && shim_own() && !atomic_load(&shim.ending);
+    return shim_known() && shim_own() && !atomic_load(&shim.ending);
 }
 
 static void *stream_of(const struct cuda_call *call)
@@ -138,20 +141,44 @@ static bool room(uintptr_t to, size_t length, struct portus_slot *slot)
     return taken;
 }
 
+/* The call, or a part of it, into the ring; in two where only the beginning is pinned. */
+static int issue(const struct cuda_call *call, size_t done, const struct portus_slot *slot,
+                 uint64_t pinned)
+{
+    uintptr_t to = (uintptr_t)shim.writer.data + slot->position;
+    size_t first = slot->length;
+    int error;
+
+    if (slot->position < pinned && slot->position + slot->length > pinned)
+        first = pinned - slot->position;
+    error = call->real(to, call->from + done, first, call->fourth, call->fifth);
+    if (first < slot->length && error == CUDA_SUCCESS)
+        error = call->real(to + first, call->from + done + first, slot->length - first,
+                           call->fourth, call->fifth);
+    return error;
+}
+
 /* With the writer in use. */
 static int redirect(const struct cuda_call *call)
 {
     struct portus_slot slot[SLOTS];
     unsigned slots = 0;
     size_t done = 0, at = 0;
+    uint64_t pinned = cuda_pin_begin();
     struct guard guard;
     int error = CUDA_SUCCESS, waited = CUDA_SUCCESS;
+    unsigned type;
+
+    if (pinned != 0 && cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                                (uintptr_t)shim.writer.data) != CUDA_SUCCESS) {
+        cuda_pin_lost();
+        pinned = 0;
+    }
 
     while (done < call->length && slots < SLOTS && error == CUDA_SUCCESS) {
         if (!room(call->to + done, call->length - done, &slot[slots]))
             break;
-        error = call->real((uintptr_t)shim.writer.data + slot[slots].position, call->from + done,
-                           slot[slots].length, call->fourth, call->fifth);
+        error = issue(call, done, &slot[slots], pinned);
         done += slot[slots++].length;
     }
     /* What has no room goes where it was to go. */
@@ -160,6 +187,7 @@ static int redirect(const struct cuda_call *call)
                            call->fifth);
     if (call->stream != 0 && slots > 0)
         waited = wait_for(stream_of(call));
+    cuda_pin_end();
 
     guard = shim_guard();
     for (unsigned i = 0; i < slots; at += slot[i++].length)
@@ -169,6 +197,18 @@ static int redirect(const struct cuda_call *call)
             portus_slot_give(&shim.writer, &slot[i]);
     shim_unguard(&guard);
     return error != CUDA_SUCCESS ? error : waited;
+}
+
+static void pin(void)
+{
+    struct cuda_pin_driver functions = {cu.cuMemHostRegister_v2, cu.cuMemHostUnregister};
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+    if (!cuda_pin_due())
+        return;
+    cu.cuThreadExchangeStreamCaptureMode(&mode);
+    cuda_pin_turn(&functions);
+    cu.cuThreadExchangeStreamCaptureMode(&mode);
 }
 
 static void noted(const struct cuda_call *call)
@@ -182,19 +222,24 @@ static void noted(const struct cuda_call *call)
 int cuda_copy(const struct cuda_call *call)
 {
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED, error;
-    bool can;
+    bool can = false;
 
-    if (inside || !wanted(call))
+    if (inside || !wanted())
         return call->real(call->to, call->from, call->length, call->fourth, call->fifth);
-    noted(call);
-    if ((!files_saving() && !origin_saved(call->from, call->length)) || !driver() || !shim_use())
+    if (call->length >= LEAST)
+        noted(call);
+    if (!atomic_load(&shim.connected) || !driver() || !shim_use())
         return call->real(call->to, call->from, call->length, call->fourth, call->fifth);
     inside = true;
-    cu.cuThreadExchangeStreamCaptureMode(&mode);
-    can = !atomic_load(&shim.writer.gone) && redirectable(call);
-    cu.cuThreadExchangeStreamCaptureMode(&mode);
+    if (call->length >= LEAST && (files_saving() || origin_saved(call->from, call->length))) {
+        cu.cuThreadExchangeStreamCaptureMode(&mode);
+        can = !atomic_load(&shim.writer.gone) && redirectable(call);
+        cu.cuThreadExchangeStreamCaptureMode(&mode);
+    }
     error = can ? redirect(call)
                 : call->real(call->to, call->from, call->length, call->fourth, call->fifth);
+    if (error == CUDA_SUCCESS)
+        pin();
     inside = false;
     shim_done();
     return error;

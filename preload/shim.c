@@ -25,6 +25,7 @@
 #include "client/descriptor.h"
 #include "common/log.h"
 #include "common/trace.h"
+#include "cuda_pin.h"
 #include "fdtab.h"
 #include "file.h"
 #include "lent.h"
@@ -138,6 +139,7 @@ static void after_fork_child(void)
     atomic_store(&shim.users, 0);
     atomic_store(&shim.writer.lost, 0); /* the parent is told */
     promise_forget();
+    cuda_pin_forget();
     origin_forget();
     files_forget();
     summary_forget();
@@ -263,6 +265,7 @@ static bool close_writer(void)
     }
     atomic_store(&shim.control, NULL);
     promise_leave();
+    cuda_pin_leave();
     portus_writer_close(&shim.writer);
     return true;
 }

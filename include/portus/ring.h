@@ -38,7 +38,7 @@
 #include "portus/portus.h"
 
 #define PORTUS_CONTROL_MAGIC 0x314c525453555450ull /* "PTUSTRL1" */
-#define PORTUS_CONTROL_VERSION 3u
+#define PORTUS_CONTROL_VERSION 4u
 
 /* The lowest bit of portus_session.head and portus_file.last. */
 #define PORTUS_STOPPED 1ull
@@ -72,8 +72,9 @@ struct portus_session {
     _Atomic uint64_t held;    /* pieces filled that have no record yet: do not shrink the ring */
     _Atomic uint64_t claimed; /* a store still pulls records from here on; the agent's */
     _Atomic uint32_t starved; /* set by the client: what is claimed and replayed holds it up */
-    uint32_t pad_too;
-    uint64_t reserved[4];
+    _Atomic uint32_t unpin;   /* set by the agent: its memory is wanted back */
+    _Atomic uint64_t pinned;  /* bytes of data that a device may write to: do not shrink the ring */
+    uint64_t reserved[3];
 };
 
 #define PORTUS_UNCLAIMED UINT64_MAX

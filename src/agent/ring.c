@@ -146,6 +146,8 @@ int agent_session_open(struct agent *agent, const struct agent_peer *peer, uint6
     atomic_store(&shared->ring_bytes, 0);
     atomic_store(&shared->claimed, PORTUS_UNCLAIMED);
     atomic_store(&shared->starved, 0);
+    atomic_store(&shared->unpin, 0);
+    atomic_store(&shared->pinned, 0);
     atomic_fetch_add(&shared->serial, 1);
     error = ceiling(agent, number) < FIRST ? -ENOMEM : extend(agent, number, FIRST);
     if (error != 0) {
@@ -230,8 +232,11 @@ bool agent_rings_grow(struct agent *agent)
             continue;
         now = agent->state->session[i].ring_bytes;
         wanted = atomic_load(&shared->wanted);
-        if (wanted == 0 || wanted > PORTUS_RING_MAX || wanted + SLACK / 2 <= now)
+        if (wanted == 0 || wanted > PORTUS_RING_MAX || wanted + SLACK / 2 <= now) {
+            if (atomic_load(&shared->ring_goal) > now) /* nearly what was wanted is enough */
+                atomic_store(&shared->ring_goal, now);
             continue;
+        }
         goal = (wanted + SLACK + HUGE - 1) / HUGE * HUGE;
         goal = least(goal, ceiling(agent, i));
         atomic_store(&shared->ring_goal, goal > now ? goal : now);
@@ -258,11 +263,15 @@ static bool shrink(struct agent *agent, unsigned number)
 
     if (now <= FIRST || atomic_load(&shared->state) != PORTUS_SESSION_ACTIVE)
         return false;
+    if (atomic_load(&shared->pinned) != 0) {
+        atomic_store(&shared->unpin, 1); /* at its next call of CUDA's */
+        return false;
+    }
     if (!atomic_compare_exchange_strong(&shared->head, &head, head | PORTUS_STOPPED))
         return false;
     /* Nothing is reserved, and nothing can be until the flag goes. */
     agent_pull_revoke(agent, number);
-    if (atomic_load(&shared->held) != 0) {
+    if (atomic_load(&shared->held) != 0 || atomic_load(&shared->pinned) != 0) {
         atomic_fetch_and(&shared->head, ~PORTUS_STOPPED);
         return false;
     }
@@ -281,8 +290,12 @@ void agent_rings_relieve(struct agent *agent)
 {
     uint64_t rings = all_rings(agent), given = 0;
 
-    if (rings == 0 || portus_memory_headroom() >= rings / 4)
+    if (rings == 0 || portus_memory_headroom() >= rings / 4) {
+        for (unsigned i = 0; i < PORTUS_SESSIONS; i++)
+            if (atomic_load(&agent->control->session[i].unpin) != 0)
+                atomic_store(&agent->control->session[i].unpin, 0);
         return;
+    }
     for (unsigned i = 0; i < PORTUS_SESSIONS; i++)
         if (agent->state->session[i].ring != 0 && shrink(agent, i))
             given++;

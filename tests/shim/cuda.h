@@ -51,16 +51,23 @@ static inline CUdeviceptr device(size_t size)
     return address;
 }
 
-/* A context, and a save before, so that there is a ring. No test may take longer. */
+/* A context, and a save before, so that there is a ring, and pinned. No test may take longer. */
 static inline void begin(void)
 {
     CUcontext context;
+    CUdeviceptr small;
+    char to[8];
 
     alarm(5);
     ok(cuInit(0));
     ok(cuDevicePrimaryCtxRetain(&context, 0));
     ok(cuCtxSetCurrent(context));
     save("first.ckpt", BIG, 1);
+    small = device(8);
+    for (unsigned i = 0; i < 20; i++) {
+        usleep(10000);
+        ok(cuMemcpyDtoH_v2(to, small, 8));
+    }
 }
 
 /* Host memory as malloc gives it: not on a page. */

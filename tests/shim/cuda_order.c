@@ -51,6 +51,7 @@ int main(void)
         stamp(from, SIZE, 1000, one);
         check(stamped(to, SIZE, i));
         put(fd, to, SIZE);
+        ok(cuStreamSynchronize(one));
         /* Behind an event of another. */
         spin(10, two);
         stamp(from, SIZE, 10 + i, two);

@@ -51,14 +51,14 @@ static inline CUdeviceptr device(size_t size)
     return address;
 }
 
-/* A context, and a save before, so that there is a ring, and pinned. No test may take longer. */
+/* A context, and a save before, so that there is a ring, and pinned. No hazard may take longer. */
 static inline void begin(void)
 {
     CUcontext context;
     CUdeviceptr small;
     char to[8];
 
-    alarm(5);
+    alarm(10);
     ok(cuInit(0));
     ok(cuDevicePrimaryCtxRetain(&context, 0));
     ok(cuCtxSetCurrent(context));
@@ -93,11 +93,12 @@ static inline void copy(void *to, size_t size, uint32_t seed)
 /* Uses the ring again and again: what still is shown from there would change. */
 static inline void churn(int fd)
 {
-    for (uint32_t i = 0; i < 10; i++) {
-        char *to = host(2 * MIB);
+    alarm(5);
+    for (uint32_t i = 0; i < 8; i++) {
+        char *to = host(MIB + 4096);
 
-        copy(to, 2 * MIB, 5000 + i);
-        put(fd, to, 2 * MIB);
+        copy(to, MIB + 4096, 5000 + i);
+        put(fd, to, MIB + 4096);
         free(to);
     }
 }

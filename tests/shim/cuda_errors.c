@@ -18,6 +18,7 @@ int main(void)
     begin();
     from = device(SIZE);
     to = host(SIZE);
+    memset(to, 'e', SIZE);
     fd = create("a.ckpt");
     put(fd, to, SIZE);
     printf("too much: %d\n", cuMemcpyDtoH_v2(to, from, 64 * MIB));

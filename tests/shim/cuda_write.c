@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * cuda_write.c -- device memory that is copied to the host, and written, while a file is open
- * run: captures=2 referred=90 modes=default,copied,off
+ * run: captures=2 referred=80 modes=default,copied,off
  *
  * Right: the file has what the device had at the copy's place in its stream, also where the
  * device's memory, or the program's, has changed since.

@@ -21,11 +21,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/address.h"
 #include "ctl/bar.h"
 #include "ctl/ctl.h"
 #include "ctl/restore.h"
 #include "ctl/text.h"
 #include "ctl/vault.h"
+#include "store/remote.h"
 
 #define PIECE (1u << 20)
 
@@ -36,6 +38,7 @@ static struct {
     uint64_t done, left;
     int stands; /* what is at the path, or -1 */
     bool leased, force;
+    bool partly;               /* some of what was asked for cannot be had */
     const struct stat *judged; /* what is there must still be this, and must be leased; or NULL */
     char piece[PIECE], there[PIECE];
 } run;
@@ -297,12 +300,106 @@ int restore_version(struct pool *pool, const struct pool_version *version, const
     return status;
 }
 
+/* ---- from one pool, or the best of several ---- */
+
+struct stores {
+    struct pool *pool[PORTUS_ADDRESSES];
+    unsigned count;
+};
+
+/* Of several those that answer: what is said of the others is said. */
+static int open_stores(struct stores *stores, struct options *options)
+{
+    unsigned listed = portus_address_is(options->store) ? portus_address_count(options->store) : 1;
+    struct portus_address address;
+
+    if (listed == 1) {
+        stores->count = 1;
+        return vault_open(&stores->pool[0], options, "restore");
+    }
+    if (options->version != 0) {
+        complain("restore: a commit's number is one store's: name that one with --store");
+        return CTL_USAGE;
+    }
+    for (unsigned i = 0; i < listed; i++)
+        if (portus_address_get(&address, options->store, i) &&
+            remote_open(&stores->pool[stores->count], address.text) == 0)
+            stores->count++;
+    return stores->count > 0 ? CTL_OK : CTL_FAILED;
+}
+
+/* What a pool has of an operand: one version of each path. 0 or an exit status after a message. */
+static int look_in(struct pool *pool, const struct options *options, const char *operand,
+                   struct vault_list *found, char unsettled[PATH_MAX], int64_t *newest)
+{
+    static char absolute[PATH_MAX];
+    bool one;
+
+    if (vault_find(found, pool, operand, absolute, "restore") != 0)
+        return CTL_FAILED;
+    /* A file by its own name is its newest version; a directory is a whole set. */
+    one = found->count > 0;
+    for (size_t i = 0; i < found->count; i++)
+        one &= strcmp(found->entry[i].path, absolute) == 0;
+    unsettled[0] = '\0';
+    if (found->count > 0 &&
+        vault_newest(found, options->version, !one && options->version == 0, unsettled) != 0) {
+        vault_free(found);
+        complain("restore: %s: %s", operand, strerror(ENOMEM));
+        return CTL_FAILED;
+    }
+    *newest = INT64_MIN;
+    for (size_t i = 0; i < found->count; i++)
+        if (found->entry[i].version.attributes.mtime > *newest)
+            *newest = found->entry[i].version.attributes.mtime;
+    return 0;
+}
+
+/* Of several stores the one that has what was written last. The pool, or NULL after a message. */
+static struct pool *look(const struct stores *stores, const struct options *options,
+                         const char *operand, struct vault_list *found)
+{
+    static char unsettled[PATH_MAX], other[PATH_MAX];
+    struct pool *best = NULL;
+    int64_t newest = INT64_MIN;
+
+    unsettled[0] = '\0';
+    for (unsigned i = 0; i < stores->count; i++) {
+        struct vault_list list;
+        int64_t this_one;
+
+        if (look_in(stores->pool[i], options, operand, &list, other, &this_one) != 0)
+            continue;
+        if (other[0] != '\0')
+            strcpy(unsettled, other);
+        if (this_one <= newest) {
+            vault_free(&list);
+            continue;
+        }
+        if (best != NULL)
+            vault_free(found);
+        *found = list;
+        newest = this_one;
+        best = stores->pool[i];
+    }
+    if (best == NULL && unsettled[0] == '\0')
+        complain("restore: %s: the pool has no version of it", operand);
+    if (unsettled[0] != '\0')
+        complain("restore: %s: at no commit were all files of its directory whole: --version "
+                 "N takes what there was at commit N, see portusctl versions",
+                 unsettled);
+    if (unsettled[0] != '\0' && best != NULL)
+        run.partly = true;
+    return best;
+}
+
 int restore_main(int argc, char **argv)
 {
-    static char absolute[PATH_MAX], unsettled[PATH_MAX], path[PATH_MAX];
+    static char path[PATH_MAX];
     struct options options;
     int operand = options_parse(&options, argc, argv,
                                 OPTION_STORE | OPTION_VERSION | OPTION_TO | OPTION_FORCE);
+    struct stores stores = {0};
     struct vault_list found;
     int status;
 
@@ -312,32 +409,16 @@ int restore_main(int argc, char **argv)
         complain("restore: which file or directory? see portusctl help restore");
         return CTL_USAGE;
     }
-    status = vault_open(&run.pool, &options, argv[0]);
+    status = open_stores(&stores, &options);
     if (status != 0)
         return status;
-    restore_begin(run.pool, argv[0], options.force);
+    restore_begin(stores.pool[0], argv[0], options.force);
     for (int i = operand; i < argc; i++) {
-        bool one;
-
-        if (vault_find(&found, run.pool, argv[i], absolute, argv[0]) != 0) {
+        run.pool = look(&stores, &options, argv[i], &found);
+        if (run.pool == NULL || run.partly)
             status = CTL_FAILED;
+        if (run.pool == NULL)
             continue;
-        }
-        /* A file by its own name is its newest version; a directory is a whole set. */
-        one = found.count > 0;
-        for (size_t j = 0; j < found.count; j++)
-            one &= strcmp(found.entry[j].path, absolute) == 0;
-        if (found.count == 0) {
-            complain("restore: %s: the pool has no version of it", argv[i]);
-            status = CTL_FAILED;
-        }
-        vault_newest(&found, options.version, !one && options.version == 0, unsettled);
-        if (unsettled[0] != '\0') {
-            complain("restore: %s: at no commit were all files of its directory whole: --version "
-                     "N takes what there was at commit N, see portusctl versions",
-                     unsettled);
-            status = CTL_FAILED;
-        }
         restore_expect(0);
         for (size_t j = 0; j < found.count; j++)
             run.left += found.entry[j].version.attributes.size;
@@ -352,6 +433,7 @@ int restore_main(int argc, char **argv)
         }
         vault_free(&found);
     }
-    pool_close(run.pool);
+    for (unsigned i = 0; i < stores.count; i++)
+        pool_close(stores.pool[i]);
     return status;
 }

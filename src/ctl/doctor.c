@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/address.h"
 #include "ctl/ctl.h"
 #include "ctl/json.h"
 #include "ctl/text.h"
@@ -79,7 +80,7 @@ static enum verdict each(struct doctor *doctor, char **operands, int count, bool
     int examined = 0;
 
     for (int i = 0; i < count; i++) {
-        if (is_directory(operands[i]) != directories)
+        if (portus_address_is(operands[i]) || is_directory(operands[i]) != directories)
             continue;
         doctor->scope = WORKS;
         if (directories)
@@ -101,7 +102,7 @@ static enum verdict examine(struct doctor *doctor, char **operands, int count)
 {
     static char *here[] = {"."};
     enum verdict verdict, part;
-    bool any = false;
+    bool any = false, stores = false;
 
     doctor->scope = WORKS;
     doctor_kernel(doctor);
@@ -112,6 +113,13 @@ static enum verdict examine(struct doctor *doctor, char **operands, int count)
     doctor_shim(doctor);
     doctor_agent(doctor);
     doctor_preload(doctor);
+    for (int i = 0; i < count; i++)
+        if (portus_address_is(operands[i])) {
+            doctor_store(doctor, operands[i]);
+            stores = true;
+        }
+    if (!stores && portus_address_is(doctor->env->store))
+        doctor_store(doctor, doctor->env->store);
     verdict = doctor->scope;
 
     for (int i = 0; i < count; i++)

@@ -56,6 +56,9 @@ void doctor_preload(struct doctor *doctor);
  */
 bool doctor_loads(const struct doctor *doctor, const char *program, char *said, unsigned room);
 
+/* Stores on other machines: a list of addresses. (doctor_store.c) */
+void doctor_store(struct doctor *doctor, const char *list);
+
 /* One directory, one command. */
 void doctor_directory(struct doctor *doctor, const char *path);
 void doctor_command(struct doctor *doctor, const char *name);

@@ -42,10 +42,11 @@ static const struct command {
      "files, and says how much that was. Running programs go on and write as usual.\n"},
     {"on", on_main, "[--timeout SECONDS] [--job NAME]", "capture again after off",
      "Takes back off: checkpoints that are opened from now on are captured again.\n"},
-    {"doctor", doctor_main, "[--json] [--job NAME] [CMD...] [DIR...]",
+    {"doctor", doctor_main, "[--json] [--job NAME] [CMD...] [DIR...] [tcp://HOST...]",
      "say whether checkpoints can be captured here",
      "Examines this machine, the commands CMD and the directories DIR (without DIR: the\n"
-     "current one; an argument that is a directory is a DIR, any other must be a command)\n"
+     "current one; an argument that is a directory is a DIR, any other must be a command, or a\n"
+     "store on another machine, which is reached and measured)\n"
      "and says of each point whether it is right, what it means if not, and what to do.\n"
      "CMD is only looked at, never run. Exit status: 0 works, 1 slower (something will\n"
      "not be captured), 2 off (nothing can be captured).\n"},

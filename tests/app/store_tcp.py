@@ -71,6 +71,12 @@ try:
     trial.expect(store.versions(last)[-1]["pinned"], "not pinned")
     store.ctl("unpin", last)
     print(store.ctl("pool", "info", store.name))
+    doctor = subprocess.run([far.CTL, "doctor", store.name, "tcp://127.0.0.1:1"], env=store.environment(mode=None),
+                            capture_output=True, text=True, timeout=60, check=False)
+    trial.expect(doctor.returncode == 1 and "nobody listens there" in doctor.stdout and "pulls: " in doctor.stdout
+                 and "has the key of alice" in doctor.stdout, f"doctor: {doctor}")
+    print(*[line for line in doctor.stdout.splitlines() if store.name in line], sep="\n")
+    trial.expect(len(store.versions(ck)) == 6, "doctor has left something")
 
     # A directory that gets another name keeps its versions by that.
     moved = os.path.join(node, "step2")

@@ -326,10 +326,28 @@ static bool turn(struct agent *agent, unsigned session)
     return true;
 }
 
+/* Nobody need wait for what will not be committed before its file is closed. */
+static void refuse_seals(struct agent *agent)
+{
+    struct agent_state *state = agent->state;
+
+    for (unsigned i = 0; i < PORTUS_FILES; i++) {
+        struct portus_file *file = &agent->control->file[i];
+
+        if (atomic_load(&file->sealing) == 0 || state->owner[i] == 0 || state->seal_since[i] != 0 ||
+            (state->draft[i] != 0 && state->draft[i] != KEPT && atomic_load(&file->error) == 0 &&
+             atomic_load(&file->aside) == 0 && state->sealed[i] != atomic_load(&file->last) >> 1))
+            continue;
+        atomic_store(&file->sealing, 0);
+        agent_progress(agent);
+    }
+}
+
 bool agent_pull_turn(struct agent *agent)
 {
     bool did = false;
 
+    refuse_seals(agent);
     for (unsigned i = 0; i < PORTUS_SESSIONS; i++)
         if (agent->state->pull[i].ring != 0 && agent->ring[i] != NULL)
             did |= turn(agent, i);

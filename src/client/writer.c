@@ -29,7 +29,9 @@
 
 #define WARM_STEP (16ul << 20)
 #define SETTLE_MS 200
-#define LEASE_TRIES 20 /* ms */
+#define LEASE_TRIES 20        /* ms */
+#define KEEP_NS 1000000000ull /* so long a sync waits for a commit once all is in the page cache   \
+                               */
 
 static _Atomic uint32_t writers;
 
@@ -330,16 +332,26 @@ int portus_writer_drain(struct portus_writer *writer, unsigned number)
     return sticky_error(file);
 }
 
+/* Drained means in the page cache, which takes less time than a commit; a sync takes far more. */
 bool portus_writer_keep(struct portus_writer *writer, unsigned number)
 {
     struct portus_file *file = file_at(writer, number);
     struct portus_patience patience = {0};
-    uint64_t last = atomic_load(&file->last) >> 1;
+    uint64_t last = atomic_load(&file->last) >> 1, since = 0;
 
     atomic_store(&file->sealing, 1);
     portus_link_wake(&writer->link);
-    while (atomic_load(&file->kept) < last && !drained(writer, file) && !atomic_load(&writer->gone))
+    while (atomic_load(&file->kept) < last && !atomic_load(&writer->gone) &&
+           atomic_load(&writer->link.control->store) != 0) {
+        if (drained(writer, file)) {
+            if (atomic_load(&file->sealing) == 0)
+                break;
+            since = since == 0 ? portus_now() : since;
+            if (portus_now() - since > KEEP_NS)
+                break;
+        }
         portus_writer_pause(writer, &patience);
+    }
     return !atomic_load(&writer->gone) && atomic_load(&file->kept) >= last;
 }
 

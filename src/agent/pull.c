@@ -31,7 +31,6 @@
 #define KEPT UINT32_MAX
 
 #define SEAL_NS 1000000000ull
-#define SILENT_NS 10000000000ull
 #define AHEAD_NS 100000000ll /* a clock that is further behind a file's time was set back */
 
 static bool say(struct agent *agent, enum portus_op op, uint32_t value, uint64_t size,
@@ -306,11 +305,8 @@ static bool turn(struct agent *agent, unsigned session)
     }
     if (agent->state->env.order == PORTUS_ORDER_RELAXED)
         seal(agent, session);
-    if (pull->asked) {
-        if (portus_now() - pull->since > SILENT_NS)
-            agent_store_silent(agent);
+    if (pull->asked)
         return true;
-    }
     end = filled(agent, session, pull->upto);
     if (end == pull->upto) {
         /* Passed over by the drain: its client died in the middle of it. */

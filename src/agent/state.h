@@ -108,7 +108,6 @@ struct agent {
     uint64_t store_since;           /* it is being started or asked, ns; 0: not */
     unsigned store_first;           /* of several: which is tried first */
     uint64_t store_looked, store_started, store_refused_until; /* ns */
-    uint64_t store_mute;  /* since when it has not answered, ns; 0: it does */
     uint64_t store_heard; /* the last answer, ns */
     uint64_t store_asked; /* since then, whether it is alive, ns; 0: not */
     bool store_full, store_behind;

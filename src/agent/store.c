@@ -41,7 +41,6 @@
 #define START_NS 10000000000ull      /* portusd has to be there by then */
 #define FAR_START_NS 60000000000ull  /* of several each may take its time */
 #define START_AGAIN_NS 1000000000ull /* it may have been killed meanwhile */
-#define MUTE_NS 10000000000ull
 #define REFUSED_NS 60000000000ull
 #define SILENT_NS                                                                                  \
     10000000000ull /* after which it is asked whether it is alive; and so long again */
@@ -98,7 +97,6 @@ static void disconnect(struct agent *agent)
     agent->state->store_ready = false;
     atomic_store(&agent->control->store, 0);
     agent->store_ends = false;
-    agent->store_mute = 0;
     if (fd != 0)
         close(fd);
     agent_pull_forget(agent);
@@ -427,7 +425,6 @@ static void hear(struct agent *agent)
             break;
         agent->store_heard = portus_now();
         agent->store_asked = 0;
-        agent->store_mute = 0;
         if (message.op == PORTUS_OP_WELCOME && message.error < 0) {
             give_up(agent, is_far(agent)              ? portus_address_why(message.error)
                            : message.error == -EUSERS ? "portusd has too many connections"
@@ -555,20 +552,6 @@ static void send_file(struct agent *agent, struct agent_keep *keep)
     keep->state = KEEP_SENT;
 }
 
-/*
- * Somebody waits in open, and portusd does not let go: it may be waiting for its disk. The
- * lease goes without it, which at worst has the next save not captured; and with it, if it
- * says nothing for long.
- */
-static void cut_off(struct agent *agent, struct agent_keep *keep, uint64_t now)
-{
-    let_go(agent, keep);
-    if (agent->store_mute == 0)
-        agent->store_mute = now;
-    else if (now - agent->store_mute > MUTE_NS)
-        give_up(agent, "portusd does not answer");
-}
-
 /* One step of one file's way. */
 static void step(struct agent *agent, struct agent_keep *keep, uint64_t now)
 {
@@ -596,8 +579,10 @@ static void step(struct agent *agent, struct agent_keep *keep, uint64_t now)
         forget(agent, keep);
     else if (keep->state == KEEP_LEASED && !agent->store_ends)
         send_file(agent, keep);
+    /* Somebody waits in open, and portusd may be waiting for its disk: the lease goes without
+     * it, which at worst has the next save not captured. */
     else if (keep->state == KEEP_CANCELLED && now - keep->since > CANCEL_NS)
-        cut_off(agent, keep, now);
+        let_go(agent, keep);
 }
 
 /* Whether it answers at all: one that has been stopped would be waited for without an end. */
@@ -628,7 +613,8 @@ bool agent_store_turn(struct agent *agent)
     if (state->store_ready)
         pulls = agent_pull_turn(agent);
     now = portus_now();
-    if ((state->keeps == 0 && !agent->store_wanted) || now - agent->store_looked < LOOK_NS)
+    if ((state->keeps == 0 && !agent->store_wanted && !pulls) ||
+        now - agent->store_looked < LOOK_NS)
         return state->keeps > 0 || pulls;
     agent->store_looked = now;
     if (agent->store_wanted && now < agent->store_refused_until)

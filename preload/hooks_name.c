@@ -72,5 +72,22 @@ DESTROYS(remove, (const char *path), (path))
 DESTROYS(rmdir, (const char *path), (path))
 PUBLISHES(mkdir, (const char *path, mode_t mode), (path, mode))
 PUBLISHES(mkdirat, (int at, const char *path, mode_t mode), (at, path, mode))
-DESTROYS(umount, (const char *path), (path))
-DESTROYS(umount2, (const char *path, int flags), (path, flags))
+
+/* Plainly it would not be busy with what the store reads there. */
+#define UNMOUNTS(name, parameters, arguments)                                                      \
+    EXPORT int name parameters                                                                     \
+    {                                                                                              \
+        struct shim_keeping keeping = {0};                                                         \
+        int result;                                                                                \
+                                                                                                   \
+        if (!after_all(__func__))                                                                  \
+            return -1;                                                                             \
+        shim_clear();                                                                              \
+        do                                                                                         \
+            result = real_##name arguments;                                                        \
+        while (result < 0 && errno == EBUSY && shim_kept(&keeping, path));                         \
+        return result;                                                                             \
+    }
+
+UNMOUNTS(umount, (const char *path), (path))
+UNMOUNTS(umount2, (const char *path, int flags), (path, flags))

@@ -142,9 +142,10 @@ struct portus_control {
     _Atomic uint64_t drain_rate;      /* bytes per second, lately; 0: not known yet */
     _Atomic uint64_t drained_files;
     _Atomic uint64_t drained_bytes;
-    uint64_t started_ns;     /* CLOCK_MONOTONIC */
-    _Atomic uint32_t errors; /* counts the texts below that were written */
-    _Atomic uint32_t store;  /* PORTUS_WELCOME_*: what it is, while it is there; 0: none */
+    uint64_t started_ns;      /* CLOCK_MONOTONIC */
+    _Atomic uint32_t errors;  /* counts the texts below that were written */
+    _Atomic uint32_t store;   /* PORTUS_WELCOME_*: what it is, while it is there; 0: none */
+    _Atomic uint32_t keeping; /* files that are held for the store: their file systems are busy */
     char last_error[PORTUS_ERROR_TEXT]; /* for people */
     struct portus_session session[PORTUS_SESSIONS];
     struct portus_file file[PORTUS_FILES];

@@ -77,6 +77,7 @@ static void forget(struct agent *agent, struct agent_keep *keep)
     keep->fd = 0;
     close(fd); /* the store's copy keeps no lease: it has one only through us */
     agent->state->keeps--;
+    atomic_store(&agent->control->keeping, agent->state->keeps);
     if (drafted)
         agent_pull_drop(agent, keep->id);
 }
@@ -138,6 +139,7 @@ static void put(struct agent *agent, struct agent_keep *keep, int fd, uint32_t s
     keep->again = false;
     keep->state = state;
     agent->state->keeps++;
+    atomic_store(&agent->control->keeping, agent->state->keeps);
 }
 
 void agent_store_resume(struct agent *agent)
@@ -146,6 +148,7 @@ void agent_store_resume(struct agent *agent)
     agent->state->keeps = 0;
     for (unsigned i = 0; i < AGENT_KEEPS; i++)
         agent->state->keeps += agent->state->keep[i].state != KEEP_NONE;
+    atomic_store(&agent->control->keeping, agent->state->keeps);
     agent->store_since = agent->state->store != 0 ? portus_now() : 0;
     agent_pull_forget(agent); /* what was pulled and claimed meanwhile is not known */
     agent_store_broken(agent);

@@ -32,8 +32,6 @@ def one(test):
     total["versions"] += versions.same(POOL, test.name, 0.2)
 
 
-# While the store reads a file it cannot be unmounted.
-WITHOUT = ["shim/unmount"]
 only = sys.argv[1:]
 begin = time.monotonic()
 for test in kinds.find(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), program.BUILD):
@@ -41,7 +39,7 @@ for test in kinds.find(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
         continue
     if test.tags.get("captures-all", test.tags.get("captures", "0")) == "0" or (only and test.name not in only):
         continue
-    if test.name in WITHOUT or "all" not in test.tags.get("modes", "default,all").split(","):
+    if "all" not in test.tags.get("modes", "default,all").split(","):
         continue
     if int(test.tags.get("mem", 0)) > 0 or time.monotonic() - begin > SECONDS:
         continue

@@ -84,7 +84,7 @@ $(B)/portus-agent: $(AGENT) $(COMMON)
 	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^
 
 $(B)/portusd: $(STORE) $(TRANSPORT) $(COMMON)
-	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lpmem2 -lssl -lcrypto -ldl
+	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lpmem2 -lmicrohttpd -lssl -lcrypto -ldl
 
 $(B)/portus-carrier: $(CARRIER) $(TRANSPORT) $(COMMON)
 	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lssl -lcrypto -ldl
@@ -106,7 +106,7 @@ $(B)/shim.map: preload/hooks.def preload/cuda_hooks.def scripts/shim-map
 $(B)/libportus_shim.so: $(SHIM) $(CLIENT) $(FORMAT) $(COMMON) $(B)/shim.map
 	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-z,defs,-z,lazy,-z,relro,-z,noseparate-code,-z,nodelete \
 	  -Wl,--wrap=syscall,--wrap=clone,--version-script=$(B)/shim.map,-soname,libportus_shim.so -o $@ \
-	  $(filter-out %/listing.o %/host.o,$(filter %.o,$^))
+	  $(filter-out %/listing.o %/host.o %/metrics.o,$(filter %.o,$^))
 
 $(B)/portus-run: scripts/portus-run
 	@mkdir -p $(@D)
@@ -256,6 +256,8 @@ install: all man
 	install -m 644 scripts/systemd/portusd.socket $(DESTDIR)$(UNITDIR)
 	test -e $(DESTDIR)$(SYSCONFDIR)/portus/portusd.conf || \
 	  install -m 644 scripts/systemd/portusd.conf $(DESTDIR)$(SYSCONFDIR)/portus
+	install -d $(DESTDIR)$(PREFIX)/share/portus
+	install -m 644 scripts/prometheus/portus.rules.yml $(DESTDIR)$(PREFIX)/share/portus
 	install -m 644 scripts/portusctl.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/portusctl
 
 dist:

@@ -45,26 +45,14 @@ static const struct {
     {0x5346414f, SHARED, "afs"},    {0x20030528, SHARED, "orangefs"},
 };
 
-static const char *const words[VERDICT_COUNT] = {
-    [VERDICT_CAPTURE] = "captured",
-    [VERDICT_NOT_YET] = "small",
-    [VERDICT_NOT_OURS] = "not a checkpoint",
-    [VERDICT_EXCLUDED] = "excluded",
-    [VERDICT_SAMPLE] = "left plain to be measured",
-    [VERDICT_APPEND] = "opened for appending",
-    [VERDICT_DIRECT] = "opened with O_DIRECT or O_SYNC",
-    [VERDICT_LINKS] = "without a name, or with several",
-    [VERDICT_UNSEEN] = "named as Rust's tempfile does, which renames unseen",
-    [VERDICT_MEMORY] = "in memory already",
-    [VERDICT_SHARED] = "on a shared file system",
-    [VERDICT_LIMIT] = "under a file size limit",
-    [VERDICT_DESCRIPTORS] = "too few descriptors allowed",
-    [VERDICT_BUSY] = "open elsewhere, too",
-    [VERDICT_AGENT] = "no agent",
-    [VERDICT_PASSIVE] = "capture is switched off",
-    [VERDICT_FULL] = "too many live files",
-    [VERDICT_LEASE] = "no lease to be had",
-    [VERDICT_UNDER_WAY] = "another write of it is under way",
+static const char *const words[VERDICT_COUNT] = {[VERDICT_CAPTURE] = "captured",
+                                                 [VERDICT_NOT_YET] = "small",
+                                                 [VERDICT_NOT_OURS] = "not a checkpoint",
+                                                 [VERDICT_EXCLUDED] = "excluded",
+                                                 [VERDICT_SAMPLE] = "left plain to be measured",
+#define VERDICT_WORDS(name, label, words) [VERDICT_##name] = words,
+                                                 PORTUS_REASONS(VERDICT_WORDS)
+#undef VERDICT_WORDS
 };
 
 const char *policy_words(enum verdict verdict)

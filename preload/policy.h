@@ -12,6 +12,7 @@
 
 #include "client/writer.h"
 #include "file.h"
+#include "portus/reason.h"
 
 enum verdict {
     VERDICT_CAPTURE,
@@ -19,21 +20,12 @@ enum verdict {
     VERDICT_NOT_OURS, /* not a checkpoint: no word about it */
     VERDICT_EXCLUDED, /* PORTUS_EXCLUDE, beside live files: only kept in order */
     VERDICT_SAMPLE,   /* left plain on purpose, to be measured */
-    VERDICT_APPEND,   /* from here on: a checkpoint that is not captured */
-    VERDICT_DIRECT,
-    VERDICT_LINKS,
-    VERDICT_UNSEEN,      /* will be renamed by a system call without libc */
-    VERDICT_MEMORY,      /* tmpfs */
-    VERDICT_SHARED,      /* a file system that others write, too */
-    VERDICT_LIMIT,       /* RLIMIT_FSIZE */
-    VERDICT_DESCRIPTORS, /* RLIMIT_NOFILE */
-    VERDICT_BUSY,        /* somebody else has it open */
-    VERDICT_AGENT,       /* none can be had */
-    VERDICT_PASSIVE,     /* switched off, or ending */
-    VERDICT_FULL,        /* no place in the agent's tables */
-    VERDICT_LEASE,       /* the file system gives no lease */
-    VERDICT_UNDER_WAY,   /* a plain write of it does not end */
-    VERDICT_COUNT
+    VERDICT_REASONS,  /* from here on: why a checkpoint is not captured, as in reason.h */
+    VERDICT_BEFORE = VERDICT_REASONS - 1,
+#define VERDICT_REASON(name, label, words) VERDICT_##name,
+    PORTUS_REASONS(VERDICT_REASON)
+#undef VERDICT_REASON
+        VERDICT_COUNT
 };
 
 /*

@@ -355,6 +355,7 @@ struct portus_writer *shim_writer(const char **why)
     }
     atomic_store(&shim.control, shim.writer.link.control);
     atomic_store(&shim.connected, true);
+    summary_share(shim.writer.link.control);
     writer = &shim.writer;
     shim_keep();
 unlock:

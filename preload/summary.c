@@ -21,12 +21,27 @@ static struct {
     _Atomic uint64_t plain_bytes, plain_ns;
     _Atomic uint64_t saves, would;
     _Atomic uint64_t refused[VERDICT_COUNT];
+    _Atomic uint64_t unshared[VERDICT_COUNT]; /* of them, what no agent has been told */
 } count;
 
 void summary_waited(uint64_t nanoseconds)
 {
-    if (nanoseconds > 0)
-        atomic_fetch_add(&count.wait_ns, nanoseconds);
+    struct portus_control *control = shim_control();
+
+    if (nanoseconds == 0)
+        return;
+    atomic_fetch_add(&count.wait_ns, nanoseconds);
+    if (control != NULL) {
+        atomic_fetch_add(&control->waits, 1);
+        atomic_fetch_add(&control->waited_ns, nanoseconds);
+    }
+}
+
+void summary_share(struct portus_control *control)
+{
+    for (unsigned i = 0; i < PORTUS_REASON_COUNT; i++)
+        atomic_fetch_add(&control->refused[i],
+                         atomic_exchange(&count.unshared[VERDICT_REASONS + i], 0));
 }
 
 void summary_captured_file(void)
@@ -53,7 +68,12 @@ void summary_plain(uint64_t bytes, uint64_t nanoseconds)
 
 void summary_refused(enum verdict verdict)
 {
+    struct portus_control *control = shim_control();
+
     atomic_fetch_add(&count.refused[verdict], 1);
+    atomic_fetch_add(&count.unshared[verdict], 1);
+    if (control != NULL)
+        summary_share(control);
 }
 
 void summary_would(void)
@@ -67,7 +87,7 @@ void summary_forget(void)
     count.referred = 0;
     count.plain_bytes = count.plain_ns = count.saves = count.would = 0;
     for (unsigned i = 0; i < VERDICT_COUNT; i++)
-        count.refused[i] = 0;
+        count.refused[i] = count.unshared[i] = 0;
 }
 
 bool summary_sample(void)
@@ -152,7 +172,7 @@ void summary_print(void)
         gain(count.bytes);
     if (count.plain_bytes > 0 && count.bytes == 0)
         line("portus: summary: %.3f GiB were left plain to be measured\n", gib(count.plain_bytes));
-    for (unsigned i = VERDICT_APPEND; i < VERDICT_COUNT; i++)
+    for (unsigned i = VERDICT_REASONS; i < VERDICT_COUNT; i++)
         if (count.refused[i] > 0)
             line("portus: summary: not captured: %llu file%s %s\n",
                  (unsigned long long)count.refused[i], plural(count.refused[i]), policy_words(i));

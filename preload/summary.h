@@ -18,7 +18,8 @@ void summary_referred(uint64_t bytes);
 void summary_captured(uint64_t bytes, uint64_t nanoseconds);
 void summary_plain(uint64_t bytes, uint64_t nanoseconds); /* a sampled write */
 void summary_refused(enum verdict verdict);
-void summary_would(void); /* PORTUS=report */
+void summary_share(struct portus_control *control); /* what it has not been told of */
+void summary_would(void);                           /* PORTUS=report */
 void summary_forget(void);
 
 /* Whether the next save is to be left plain, for comparison. */

@@ -36,6 +36,7 @@
 #include <stdint.h>
 
 #include "portus/portus.h"
+#include "portus/reason.h"
 
 #define PORTUS_CONTROL_MAGIC 0x314c525453555450ull /* "PTUSTRL1" */
 #define PORTUS_CONTROL_VERSION 4u
@@ -149,6 +150,10 @@ struct portus_control {
     char last_error[PORTUS_ERROR_TEXT]; /* for people */
     struct portus_session session[PORTUS_SESSIONS];
     struct portus_file file[PORTUS_FILES];
+    /* Counted by clients, for metrics: calls that waited for the drain; saves that were not
+     * captured, by reason. */
+    _Atomic uint64_t waits, waited_ns;
+    _Atomic uint64_t refused[PORTUS_REASON_COUNT];
 };
 
 /* One write of at most PORTUS_CHUNK bytes. */

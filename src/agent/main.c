@@ -206,6 +206,7 @@ int main(int argc, char **argv)
         return 1;
     portus_env_load(&state->env);
     keep_path("PORTUS_TRACE", "", state->env.trace);
+    keep_path("PORTUS_METRICS", "", state->env.metrics);
     keep_log_path(&state->env);
     leave();
     raise_limits();

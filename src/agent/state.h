@@ -65,6 +65,15 @@ struct agent_pull {
     uint64_t since; /* then, ns */
 };
 
+/* What metrics tell of a file system, and cannot be found again. */
+#define AGENT_MOUNTS 16
+struct agent_mount {
+    uint64_t device;
+    uint64_t bytes, files, errors; /* drained; that could not be */
+    uint64_t lag_ns;               /* of these files, from their last write until whole */
+    char path[256];
+};
+
 struct agent_state {
     int listener;
     int control_fd;
@@ -87,6 +96,9 @@ struct agent_state {
     uint64_t sealed[PORTUS_FILES];     /* sequence up to which it was told to commit that */
     uint64_t seal_since[PORTUS_FILES]; /* it has not answered, ns; 0: it has */
     struct agent_keep keep[AGENT_KEEPS];
+    struct agent_mount mount[AGENT_MOUNTS]; /* the last one stands for all others */
+    uint32_t mounts;
+    uint64_t kept, not_kept; /* by the store */
 };
 
 /* For the timeline: pieces that were drained one after another, without a pause, of one file. */
@@ -116,6 +128,7 @@ struct agent {
     bool stamping;     /* a drained file waits for the clock: see pull.c */
     struct agent_burst burst;
     uint64_t live_id[PORTUS_FILES]; /* for the timeline */
+    uint64_t measured;              /* metrics were written, ns */
 };
 
 /* worker.c: what a worker does until the agent is no longer needed; returns its exit status. */
@@ -164,6 +177,10 @@ void agent_trace_flush(struct agent *agent); /* what is not written yet, before 
 void agent_trace_live(struct agent *agent, uint32_t file, bool begins);
 void agent_trace_pulled(struct agent *agent, unsigned session, uint64_t since, uint64_t records);
 void agent_trace_kept(const struct agent_keep *keep, uint64_t commit, int error);
+
+/* metrics.c: what PORTUS_METRICS tells of the agent; where a file's numbers belong */
+void agent_metrics_turn(struct agent *agent, bool ends);
+struct agent_mount *agent_metrics_mount(struct agent *agent, unsigned file);
 
 /* lease.c: engaged files */
 int agent_file_engage(struct agent *agent, unsigned session, uint32_t number, uint64_t inode,

@@ -407,6 +407,7 @@ static void done(struct agent *agent, const struct portus_message *message)
             agent_error(agent, "%s: %s: a checkpoint is saved, but not kept there",
                         agent->state->env.store, strerror(-message->error));
         agent->store_full = message->error == -ENOSPC;
+        *(message->error == 0 ? &agent->state->kept : &agent->state->not_kept) += 1;
         if (message->error == 0)
             log_debug("the store has it: commit %llu", (unsigned long long)message->size);
         else

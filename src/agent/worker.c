@@ -217,6 +217,7 @@ int agent_work(struct agent_state *state, struct portus_control *control)
         bool busy, keeping;
 
         atomic_fetch_add(&control->beat, 1);
+        agent_metrics_turn(&agent, false);
         if (atomic_load(&control->passive) != PORTUS_CAPTURING && !stopping)
             agent_files_stop(&agent, 0);
         stopping = atomic_load(&control->passive) != PORTUS_CAPTURING;
@@ -238,8 +239,10 @@ int agent_work(struct agent_state *state, struct portus_control *control)
             agent.looked = now;
             agent_rings_relieve(&agent);
         }
-        if (over(&agent, now))
+        if (over(&agent, now)) {
+            agent_metrics_turn(&agent, true);
             return 0;
+        }
 
         /* Sleep; whoever appends a record after this store rings the doorbell. */
         atomic_store(&control->sleeping, 1);

@@ -34,6 +34,7 @@ struct portus_env {
     int log_level;                  /* PORTUS_LOG: enum portus_level ... */
     char log_file[PORTUS_ENV_TEXT]; /* ... and the part behind its colon, or "" */
     bool log_json;                  /* ... and whether ",json" is behind the word */
+    char metrics[PORTUS_ENV_TEXT];  /* PORTUS_METRICS: a file, a directory, or "" */
     char trace[PORTUS_ENV_TEXT];    /* PORTUS_TRACE: a file, or "" */
     char match[PORTUS_ENV_TEXT];    /* PORTUS_MATCH: colon-separated globs */
     char exclude[PORTUS_ENV_TEXT];  /* PORTUS_EXCLUDE: the same */

@@ -31,6 +31,7 @@
 #include "common/name.h"
 #include "common/trace.h"
 #include "portus/portus.h"
+#include "store/metrics.h"
 #include "store/pull.h"
 #include "store/service.h"
 
@@ -48,6 +49,7 @@ struct setup {
     int wrong; /* variables of the environment */
     bool idle_ends;
     const char *config, *pool, *keys;
+    unsigned metrics;         /* port; 0: none */
     char listen[LISTEN_ROOM]; /* unix:PATH, or "" */
     const char *far[FAR_LISTENERS];
     unsigned fars;
@@ -55,7 +57,7 @@ struct setup {
 
 static const char usage[] =
     "usage: portusd [--keep N] [--scrub SIZE] [--idle] [--listen PATH|tcp://ADDRESS[:PORT]]...\n"
-    "               [--keys FILE] [--config FILE] POOL\n"
+    "               [--keys FILE] [--config FILE] [--metrics PORT] POOL\n"
     "keeps versions of checkpoint files in POOL (made by portusctl pool create); see portusd(1)\n";
 
 /* A socket file that nobody listens at is left from a portusd that was killed. */
@@ -220,6 +222,7 @@ static int serve(struct store *store, const struct setup *setup, int signals)
             log_error("nobody can be heard: %s: ends", strerror(-error));
             return error;
         }
+        metrics_turn();
         ends += told(signals, &again);
         if (ends > 1 || (ends == 1 && !more && !store_waits(store)))
             return 0;
@@ -260,17 +263,14 @@ static int serve(struct store *store, const struct setup *setup, int signals)
 static int read_options(int argc, char **argv, struct setup *setup)
 {
     static const struct option known[] = {
-        {"keep", required_argument, NULL, 'k'},
-        {"scrub", required_argument, NULL, 's'},
-        {"idle", no_argument, NULL, 'i'},
-        {"listen", required_argument, NULL, 'l'},
-        {"config", required_argument, NULL, 'c'},
-        {"keys", required_argument, NULL, 'K'},
-        {"version", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"keep", required_argument, NULL, 'k'},   {"scrub", required_argument, NULL, 's'},
+        {"idle", no_argument, NULL, 'i'},         {"listen", required_argument, NULL, 'l'},
+        {"config", required_argument, NULL, 'c'}, {"keys", required_argument, NULL, 'K'},
+        {"version", no_argument, NULL, 'v'},      {"metrics", required_argument, NULL, 'm'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
     };
     static struct portus_env env;
+    char *end;
     int option;
 
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -315,6 +315,14 @@ static int read_options(int argc, char **argv, struct setup *setup)
             break;
         case 'K':
             setup->keys = optarg;
+            break;
+        case 'm':
+            setup->metrics = (unsigned)strtoul(optarg, &end, 10);
+            if (setup->metrics == 0 || setup->metrics > 65535 || *end != '\0') {
+                fprintf(stderr, "portusd: --metrics %s: give a port of 127.0.0.1, 1 to 65535\n",
+                        optarg);
+                return 2;
+            }
             break;
         case 'v':
             printf("portusd %s\n", PORTUS_VERSION);
@@ -369,7 +377,7 @@ static int open_store(struct store *store, const struct setup *setup)
 
 int main(int argc, char **argv)
 {
-    static struct store store = {.listener = -1};
+    static struct store store = {.listener = -1, .metrics = -1};
     static struct portus_env env;
     struct setup setup = {0};
     struct pool_state state;
@@ -414,9 +422,16 @@ int main(int argc, char **argv)
     pool_look(store.pool, &state);
     log_info("%s: %s, %llu of %llu bytes free", setup.pool, state.kind,
              (unsigned long long)state.free, (unsigned long long)state.size);
+    if (setup.metrics != 0) {
+        error = metrics_begin(&store, setup.metrics);
+        if (error != 0)
+            log_error("--metrics %u: %s: goes on without", setup.metrics, strerror(-error));
+        store.metrics = metrics_descriptor();
+    }
     service_tell("READY=1");
     error = serve(&store, &setup, signals);
     store_tend_end();
+    metrics_end();
     service_tell("STOPPING=1");
     if (setup.listen[0] != '\0')
         unlink(setup.listen + strlen(PORTUS_NAME_UNIX));

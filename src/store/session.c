@@ -28,7 +28,8 @@
 #define PACKETS_A_TURN 16
 #define DEAF_NS 1000000000ull
 #define FAR_EVENTS (FAR_KNOCKING + FAR_LISTENERS)
-#define EVENTS (2 + 4 * STORE_PEERS + FAR_EVENTS)
+#define FIXED 3 /* listener, signals, metrics */
+#define EVENTS (FIXED + 4 * STORE_PEERS + FAR_EVENTS)
 
 static void hang_up(struct store *store, unsigned place)
 {
@@ -434,7 +435,7 @@ int store_listen(struct store *store, int signals, int milliseconds)
 {
     static struct pollfd events[EVENTS];
     static uint32_t who[EVENTS];
-    unsigned count = 2, knocking;
+    unsigned count = FIXED, knocking;
 
     if (follow(store))
         milliseconds = 0;
@@ -443,6 +444,7 @@ int store_listen(struct store *store, int signals, int milliseconds)
         .events = POLLIN,
     };
     events[1] = (struct pollfd){.fd = signals, .events = POLLIN};
+    events[2] = (struct pollfd){.fd = store->metrics, .events = POLLIN};
     for (unsigned i = 0; i < STORE_PEERS; i++)
         if (store->peer[i].socket >= 0 && store->peer[i].moved == NULL &&
             store->peer[i].far != NULL) {
@@ -465,11 +467,11 @@ int store_listen(struct store *store, int signals, int milliseconds)
     if (poll(events, count + knocking, milliseconds) < 0)
         return errno == EINTR ? 0 : -errno;
     far_listen_turn(store);
-    for (unsigned i = 2; i < count; i++) {
+    for (unsigned i = FIXED; i < count; i++) {
         uint32_t serial = store->serial[who[i]];
         int error = events[i].revents ? 0 : -EAGAIN;
 
-        if (store->peer[who[i]].socket < 0 || (i > 2 && who[i] == who[i - 1]))
+        if (store->peer[who[i]].socket < 0 || (i > FIXED && who[i] == who[i - 1]))
             continue; /* its lane's other descriptors were looked at with the first */
         if (store->peer[who[i]].far != NULL) {
             error = serve_far(store, who[i]);

@@ -62,6 +62,7 @@ struct store {
     struct config config;
     struct keys keys; /* of users on other machines */
     int listener;     /* -1: only far.c's */
+    int metrics;      /* what to listen to for who asks for them, or -1 */
     struct store_peer peer[STORE_PEERS];
     uint32_t serial[STORE_PEERS];
     struct store_file queue[STORE_QUEUE]; /* a ring */

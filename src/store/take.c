@@ -28,6 +28,7 @@
 #include "common/trace.h"
 #include "portus/layout.h"
 #include "store/hand.h"
+#include "store/metrics.h"
 #include "store/pull.h"
 
 #define PIECE (1u << 20)
@@ -67,6 +68,7 @@ static void end(struct store *store, struct copying *now, int error, uint64_t nu
 
     pulled_free(&now->pulled);
     now->busy = false;
+    metrics_taken(error, (uint64_t)now->status.st_size);
     close_listing(&now->file);
     store_answer(store, now->file.peer, now->file.serial, now->file.id, error, number);
     if ((error == -ETIMEDOUT && now->file.far == NULL) || origin_close(&now->file) == -ETIMEDOUT)

@@ -13,9 +13,11 @@
 #   make bench      the measured table     (ratios of one run)
 #   make install    DESTDIR= PREFIX=/usr/local
 #   make dist       a source archive
+#   make wheel      a Python wheel, build/dist/portus_shim-*.whl: see scripts/wheel
 #
 # Variants: make B=build-asan SANITIZE=address,undefined   (agent, portusctl, unit tests)
 #           make CC=clang
+#           make LIBC_ONLY=yes   no portusd, and a portusctl without the commands of a pool: needs libc only
 
 CC       ?= gcc
 PREFIX   ?= /usr/local
@@ -42,7 +44,7 @@ AGENT    := $(call objects,src/agent)
 CARRIER  := $(call objects,src/carrier)
 TRANSPORT := $(call objects,src/transport)
 STORE    := $(call objects,src/store)
-CTL      := $(call objects,src/ctl)
+CTL      := $(filter-out %/storeless.o,$(call objects,src/ctl))
 POOL     := $(patsubst %,$(B)/src/store/%.o,badblocks body catalogue change draft guard index keep key map medium original pool ranges read recover remote room scrub size space view)
 SHIM     := $(call objects,preload)
 # All that speaks verbs is in a plug-in, which is built where rdma-core's headers are.
@@ -63,16 +65,26 @@ EMU      := $(B)/tests/emu/libcuda.so.1 $(B)/tests/emu/libcudart.so.13 $(EMUTEST
 MAN      := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 PROGRAMS := $(B)/portus-agent $(B)/portusd $(B)/portus-carrier $(B)/portusctl
+CTLPARTS := $(POOL) $(filter-out %/main.o,$(CARRIER)) $(TRANSPORT)
+CTLLIBS  := -lpmem2 -larchive -lssl -lcrypto -ldl
 ifeq ($(HAS_RDMA),yes)
 PROGRAMS += $(B)/portus_rdma.so
 VM       += $(B)/tests/vm/pull
+endif
+LIBC_ONLY ?= no
+ifeq ($(LIBC_ONLY),yes)
+CTL      := $(filter-out $(patsubst %,$(B)/src/ctl/%.o,badblocks complete dial diff export import keep key \
+              pool portable restore scrub vault versions),$(CTL)) $(B)/src/ctl/storeless.o
+PROGRAMS := $(B)/portus-agent $(B)/portusctl
+CTLPARTS :=
+CTLLIBS  :=
 endif
 ifeq ($(SANITIZE),)
 PROGRAMS += $(B)/libportus_shim.so
 endif
 
 .PHONY: all man tests check check-sanitize check-unit check-errors check-kills check-vm check-schedules check-world \
-  fuzz fuzz-pool bench install dist clean format tidy
+  fuzz fuzz-pool bench install dist wheel clean format tidy
 .DELETE_ON_ERROR:
 all: $(PROGRAMS) $(B)/portus-run
 
@@ -89,8 +101,8 @@ $(B)/portusd: $(STORE) $(TRANSPORT) $(COMMON)
 $(B)/portus-carrier: $(CARRIER) $(TRANSPORT) $(COMMON)
 	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lssl -lcrypto -ldl
 
-$(B)/portusctl: $(CTL) $(POOL) $(CLIENT) $(filter-out %/main.o,$(CARRIER)) $(TRANSPORT) $(COMMON)
-	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lpmem2 -larchive -lssl -lcrypto -ldl
+$(B)/portusctl: $(CTL) $(CTLPARTS) $(CLIENT) $(COMMON)
+	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ $(CTLLIBS)
 
 $(B)/portus_rdma.so: $(VERBS)
 	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -shared -Wl,-z,defs -o $@ $^ -lrdmacm -libverbs
@@ -262,6 +274,9 @@ install: all man
 
 dist:
 	git archive --prefix=portus-$(VERSION)/ -o portus-$(VERSION).tar.gz HEAD
+
+wheel:
+	sh scripts/wheel
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')

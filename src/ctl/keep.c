@@ -91,7 +91,7 @@ int gc_main(int argc, char **argv)
 
     if (operand < 0)
         return CTL_USAGE;
-    if (operand + 1 != argc || vault_size(&bytes, argv[operand]) != 0) {
+    if (operand + 1 != argc || text_size(&bytes, argv[operand]) != 0) {
         complain("gc: how much is to be free? give for example 16G");
         return CTL_USAGE;
     }

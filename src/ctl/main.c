@@ -17,7 +17,7 @@
 #include "common/log.h"
 #include "ctl/ctl.h"
 #include "ctl/dial.h"
-#include "ctl/vault.h"
+#include "ctl/text.h"
 #include "portus/portus.h"
 
 static const struct command {
@@ -273,7 +273,7 @@ int options_parse(struct options *options, int argc, char **argv, unsigned accep
         options->tar |= option == OPTION_TAR;
         options->clear |= option == OPTION_CLEAR;
         options->remove_damaged |= option == OPTION_REMOVE_DAMAGED;
-        if (option == OPTION_PACE && vault_size(&options->pace, optarg) != 0) {
+        if (option == OPTION_PACE && text_size(&options->pace, optarg) != 0) {
             complain("%s: --pace %.64s: give bytes a second, for example 256M", argv[0], optarg);
             return -1;
         }

@@ -16,7 +16,7 @@ static int create(const struct options *options, int argc, char **argv)
 {
     uint64_t size = 0;
 
-    if (argc < 1 || argc > 2 || (argc == 2 && vault_size(&size, argv[1]) != 0)) {
+    if (argc < 1 || argc > 2 || (argc == 2 && text_size(&size, argv[1]) != 0)) {
         complain("pool create: give POOL and SIZE, for example /mnt/pmem0/portus.pool 64G");
         return CTL_USAGE;
     }
@@ -62,7 +62,7 @@ static int resize(struct options *options, const char *path, const char *text)
     uint64_t bytes, answer = 0;
     int error;
 
-    if (vault_size(&bytes, text) != 0) {
+    if (text_size(&bytes, text) != 0) {
         complain("pool resize: %.64s is no size: give for example 128G", text);
         return CTL_USAGE;
     }

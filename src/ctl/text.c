@@ -8,8 +8,10 @@
  */
 #include "ctl/text.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool text_prints(uint32_t rune)
@@ -93,4 +95,25 @@ char *text_span(char *out, uint64_t ns)
 const char *text_errno(uint32_t error)
 {
     return error > 0 && error < 4096 ? strerror((int)error) : "an error that is no errno";
+}
+
+int text_size(uint64_t *bytes, const char *text)
+{
+    static const char units[] = "KMGT";
+    const char *unit;
+    unsigned shift = 0;
+    char *end;
+
+    errno = 0;
+    *bytes = strtoull(text, &end, 10);
+    if (errno || end == text || text[0] == '-')
+        return -EINVAL;
+    if (*end && (unit = strchr(units, *end & ~0x20)) != NULL) {
+        shift = 10 * (unsigned)(unit - units + 1);
+        end++;
+    }
+    if (*end || *bytes == 0 || *bytes > UINT64_MAX >> shift)
+        return -EINVAL;
+    *bytes <<= shift;
+    return 0;
 }

@@ -35,6 +35,9 @@ char *text_bytes(char *out, uint64_t bytes);
 #define TEXT_SPAN 32
 char *text_span(char *out, uint64_t ns);
 
+/* A size with K, M, G or T, not 0. Returns 0, or -EINVAL. */
+int text_size(uint64_t *bytes, const char *text);
+
 /* What an errno from shared memory means. */
 const char *text_errno(uint32_t error);
 

@@ -16,27 +16,6 @@
 #include "store/change.h"
 #include "store/remote.h"
 
-int vault_size(uint64_t *bytes, const char *text)
-{
-    static const char units[] = "KMGT";
-    const char *unit;
-    unsigned shift = 0;
-    char *end;
-
-    errno = 0;
-    *bytes = strtoull(text, &end, 10);
-    if (errno || end == text || text[0] == '-')
-        return -EINVAL;
-    if (*end && (unit = strchr(units, *end & ~0x20)) != NULL) {
-        shift = 10 * (unsigned)(unit - units + 1);
-        end++;
-    }
-    if (*end || *bytes == 0 || *bytes > UINT64_MAX >> shift)
-        return -EINVAL;
-    *bytes <<= shift;
-    return 0;
-}
-
 int vault_open(struct pool **pool, const struct options *options, const char *command)
 {
     if (options->store[0] == '\0') {

@@ -11,9 +11,6 @@
 #include "ctl/ctl.h"
 #include "store/pool.h"
 
-/* A size with K, M, G or T. 0, or -EINVAL. */
-int vault_size(uint64_t *bytes, const char *text);
-
 /* Opens the pool of --store or PORTUS_STORE for reading. 0, or an exit status after a message. */
 int vault_open(struct pool **pool, const struct options *options, const char *command);
 

@@ -91,6 +91,7 @@ enum portus_op {
     PORTUS_OP_RDMA_LOST = 95,       /* the store's end of that link is broken */
     PORTUS_OP_RDMA_AGAIN = 96,      /* another link, of that number */
     PORTUS_OP_RDMA_AWAIT = 97,      /* it is waited for */
+    PORTUS_OP_RDMA_FREE = 98,       /* a piece of a file has been read: its place may be used */
     PORTUS_OP_STORE_SCRUB = 100,    /* begin a pass; so many bytes a second, 0: at full speed */
     PORTUS_OP_STORE_SCRUBBED = 101, /* PORTUS_SCRUB_* of the pass: one number */
     PORTUS_OP_STORE_CLEAN = 102,    /* remove the versions that are damaged and left out */
@@ -181,6 +182,8 @@ struct portus_far_file {
 #define PORTUS_RDMA_SLOTS 1 /* for pushes, PORTUS_RDMA_SLOT bytes each: the message, its bytes */
 #define PORTUS_RDMA_SLOT (68u << 10)
 #define PORTUS_RDMA_PUSHES 64u /* slots */
+#define PORTUS_RDMA_FILE 2     /* a file: so much of it is put where the store may read it */
+#define PORTUS_RDMA_PIECES 8u  /* at once; RDMA_STEP: size: the place's number */
 
 /* Memory of a client that the store may read (a ring) or write (slots), as one link knows it. */
 struct portus_rdma_step {

@@ -42,9 +42,10 @@ struct portus_env {
     char agent[PORTUS_ENV_TEXT];    /* PORTUS_AGENT: its path, or "": beside the shim */
     char store[PORTUS_ENV_TEXT];    /* PORTUS_STORE: path of a pool, unix:PATH, tcp://HOST, or "" */
     char key[PORTUS_ENV_TEXT];      /* PORTUS_KEY: a file, or "" */
-    int restore;                    /* PORTUS_RESTORE: enum portus_restore */
-    uint64_t keep;                  /* PORTUS_KEEP: versions of a file */
-    uint64_t scrub;                 /* PORTUS_SCRUB, bytes a second; 0: not */
+    char rdma_devices[PORTUS_ENV_TEXT]; /* PORTUS_RDMA_DEV: names, or "" */
+    int restore;                        /* PORTUS_RESTORE: enum portus_restore */
+    uint64_t keep;                      /* PORTUS_KEEP: versions of a file */
+    uint64_t scrub;                     /* PORTUS_SCRUB, bytes a second; 0: not */
 };
 
 /* The table, for documents: a line for each variable of env.def. */

@@ -4,8 +4,7 @@
  *
  * A link (verbs.h) is made beside the control connection, by a secret that only its two ends
  * know. What a client's memory is called there is said over the control connection, piece by piece
- * as the store wants it: so only what is read is pinned, once. Files, which are no memory, go by
- * the control connection.
+ * as the store wants it: so only what is read is pinned, once.
  *
  * A link that breaks is replaced once, and what was being read is read again; one that breaks
  * without having been of any use ends the session. The client dials; each link has a number, so
@@ -207,8 +206,8 @@ static void close_lane(struct lane *lane)
         rdma_offer_end(lane);
     else
         rdma_fetch_end(lane);
-    if (lane->files != NULL)
-        transport_tcp.close(lane->files);
+    if (lane->other != NULL)
+        transport_tcp.close(lane->other);
     explicit_bzero(lane->secret, sizeof(lane->secret));
     free(lane);
 }
@@ -228,10 +227,11 @@ static int open_lane(struct lane **out, struct wire *wire, const struct transpor
     lane->wire = wire;
     lane->client = client;
     lane->last = &lane->first;
+    lane->last_file = &lane->first_file;
     lane->number = 1;
     error = wire_secret(wire, lane->secret);
     if (error == 0)
-        error = transport_tcp.open(&lane->files, wire, client, NULL, 0);
+        error = transport_tcp.open(&lane->other, wire, client, NULL, 0);
     if (error == 0)
         error = client != NULL ? dial(lane) : expect(lane);
     if (error != 0) {
@@ -244,7 +244,7 @@ static int open_lane(struct lane **out, struct wire *wire, const struct transpor
 
 static unsigned watch(struct lane *lane, struct pollfd *events, unsigned room)
 {
-    unsigned count = transport_tcp.watch(lane->files, events, room);
+    unsigned count = transport_tcp.watch(lane->other, events, room);
 
     if (count < room)
         events[count++] = (struct pollfd){.fd = rdma_ops->descriptor(verbs), .events = POLLIN};
@@ -259,7 +259,7 @@ static int turn(struct lane *lane)
     else
         rdma_fetch_turn(lane);
     look_after(lane);
-    return lane->failed != 0 ? lane->failed : transport_tcp.turn(lane->files);
+    return lane->failed != 0 ? lane->failed : transport_tcp.turn(lane->other);
 }
 
 static int hear(struct lane *lane, const struct portus_message *message, const void *bytes,
@@ -269,8 +269,8 @@ static int hear(struct lane *lane, const struct portus_message *message, const v
 
     if (message->op == PORTUS_OP_RDMA_STEP && store)
         return rdma_hear_step(lane, message, bytes, length);
-    if (message->op < PORTUS_OP_RDMA_WANT || message->op > PORTUS_OP_RDMA_AWAIT)
-        return transport_tcp.hear(lane->files, message, bytes, length);
+    if (message->op < PORTUS_OP_RDMA_WANT || message->op > PORTUS_OP_RDMA_FREE)
+        return transport_tcp.hear(lane->other, message, bytes, length);
     if (length != 0)
         return -EPROTO;
     switch (message->op) {
@@ -284,6 +284,8 @@ static int hear(struct lane *lane, const struct portus_message *message, const v
         return store ? -EPROTO : hear_lost(lane, message->value);
     case PORTUS_OP_RDMA_AWAIT:
         return store ? -EPROTO : hear_await(lane, message->value);
+    case PORTUS_OP_RDMA_FREE:
+        return store ? -EPROTO : rdma_file_free(lane, message->value);
     case PORTUS_OP_RDMA_GONE:
         return store ? rdma_hear_gone(lane, message->value) : -EPROTO;
     case PORTUS_OP_RDMA_AGAIN:
@@ -300,22 +302,23 @@ static int hear(struct lane *lane, const struct portus_message *message, const v
 
 static int offer(struct lane *lane, struct transport_source *source)
 {
-    return source->what == TRANSPORT_FILE ? transport_tcp.offer(lane->files, source)
-                                          : rdma_offer(lane, source);
+    if (source->what == TRANSPORT_RING)
+        return rdma_offer(lane, source);
+    rdma_file_offer(lane, source);
+    return 0;
 }
 
 static void withdraw(struct lane *lane, struct transport_source *source)
 {
     if (source->what == TRANSPORT_FILE)
-        transport_tcp.withdraw(lane->files, source);
+        rdma_file_unoffer(lane, source);
     else
         rdma_unoffer(lane, source);
 }
 
 static int read_source(struct lane *lane, struct transport_read *read)
 {
-    return read->what == TRANSPORT_FILE ? transport_tcp.read(lane->files, read)
-                                        : rdma_fetch(lane, read);
+    return read->what == TRANSPORT_FILE ? rdma_file_fetch(lane, read) : rdma_fetch(lane, read);
 }
 
 const struct transport_kind transport_rdma = {

@@ -5,6 +5,7 @@
  *   rdma.c        the lane's life: its links, one after the other, and its messages
  *   rdma_offer.c  a client's end: memory that is open to the store, and pushes that come
  *   rdma_fetch.c  a store's end: READs of it, and pushes
+ *   rdma_files.c  files, which are no memory: both ends
  */
 #ifndef PORTUS_TRANSPORT_RDMA_H
 #define PORTUS_TRANSPORT_RDMA_H
@@ -40,15 +41,26 @@ struct rdma_step {
 
 /* A store's: a read, or a push, that the link has. */
 struct rdma_flight {
-    struct transport_read *read; /* NULL: a push */
+    struct transport_read *read; /* NULL: a push, or of a file */
+    struct rdma_piece *piece;
     uint32_t ring;
     unsigned buffer, parts;
+};
+
+/* A store's: a read of a file that its client has been asked for. */
+struct rdma_piece {
+    struct transport_read *read;
+    bool answered, through;
+    int error;
+    uint32_t place; /* of the client's */
+    unsigned buffer;
+    struct verbs_source source;
 };
 
 struct lane {
     struct wire *wire;
     const struct transport_client *client; /* NULL: a store's */
-    struct lane *files;                    /* the lane by which files are read */
+    struct lane *other;                    /* messages that are none of RDMA's */
     struct verbs_link *link;               /* NULL: none at the moment */
     uint8_t secret[VERBS_SECRET];
     unsigned number; /* of the link, from 1 on */
@@ -62,6 +74,10 @@ struct lane {
     struct verbs_source slots_at;
     bool come[PORTUS_RDMA_PUSHES];
     uint32_t taken, told; /* pushes */
+    struct transport_source *files;
+    uint8_t *places; /* pieces of them */
+    struct verbs_source places_at;
+    bool places_open, place_used[PORTUS_RDMA_PIECES];
 
     struct rdma_step *steps;
     unsigned step_count;
@@ -72,6 +88,9 @@ struct lane {
     uint64_t out, in; /* flights begun and ended */
     uint32_t leaving[64];
     unsigned leavings; /* rings that are left when their flights have ended */
+    struct transport_read *first_file, **last_file; /* waiting */
+    struct rdma_piece piece[PORTUS_RDMA_PIECES];
+    uint64_t pieces, pieces_answered, pieces_begun, pieces_ended;
     struct verbs_source slots_far;
     bool slots_asked, slots_known;
     uint32_t pushed, credit; /* pushes begun; taken by the client */
@@ -103,5 +122,24 @@ int rdma_fetch_push(struct lane *lane, const struct portus_message *message, con
                     size_t length);
 int rdma_fetch_reset(struct lane *lane); /* -ECONNRESET: what was pushed is nobody knows where */
 void rdma_fetch_end(struct lane *lane);
+
+/* For rdma_files.c: a buffer for a read, or RDMA_BUFFERS: none is free. */
+unsigned rdma_buffer_take(void);
+void rdma_buffer_give(unsigned buffer);
+uint8_t *rdma_buffer(unsigned buffer);
+int rdma_want(struct lane *lane, int64_t what, uint32_t id, uint64_t offset, uint32_t length);
+
+/* rdma_files.c: a client's end */
+void rdma_file_offer(struct lane *lane, struct transport_source *source);
+void rdma_file_unoffer(struct lane *lane, struct transport_source *source);
+int rdma_file_want(struct lane *lane, const struct portus_message *message);
+int rdma_file_free(struct lane *lane, uint32_t place);
+void rdma_file_offer_reset(struct lane *lane);
+/* and a store's */
+int rdma_file_fetch(struct lane *lane, struct transport_read *read);
+int rdma_file_step(struct lane *lane, const struct portus_message *message,
+                   const struct portus_rdma_step *step);
+void rdma_file_turn(struct lane *lane);
+void rdma_file_fetch_reset(struct lane *lane);
 
 #endif

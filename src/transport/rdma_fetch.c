@@ -25,11 +25,6 @@ static struct {
     bool read[RDMA_BUFFERS], push[PUSHES]; /* in use */
 } buffers;
 
-static uint8_t *read_buffer(unsigned i)
-{
-    return buffers.memory + (size_t)i * TRANSPORT_READ;
-}
-
 static uint8_t *push_buffer(unsigned i)
 {
     return buffers.memory + (size_t)RDMA_BUFFERS * TRANSPORT_READ + (size_t)i * PORTUS_RDMA_SLOT;
@@ -43,6 +38,25 @@ static unsigned unused(const bool *used, unsigned count)
     while (i < count && used[i])
         i++;
     return i;
+}
+
+unsigned rdma_buffer_take(void)
+{
+    unsigned buffer = unused(buffers.read, RDMA_BUFFERS);
+
+    if (buffer < RDMA_BUFFERS)
+        buffers.read[buffer] = true;
+    return buffer;
+}
+
+void rdma_buffer_give(unsigned buffer)
+{
+    buffers.read[buffer] = false;
+}
+
+uint8_t *rdma_buffer(unsigned buffer)
+{
+    return buffers.memory + (size_t)buffer * TRANSPORT_READ;
 }
 
 int rdma_fetch_begin(struct verbs *verbs, char *why)
@@ -78,10 +92,10 @@ static const struct rdma_step *step_of(const struct lane *lane, uint32_t ring, u
     return NULL;
 }
 
-static int want(struct lane *lane, int64_t what, uint32_t ring, uint64_t offset, uint32_t length)
+int rdma_want(struct lane *lane, int64_t what, uint32_t id, uint64_t offset, uint32_t length)
 {
     const struct portus_message message = {
-        .op = PORTUS_OP_RDMA_WANT, .value = ring, .size = offset, .flags = length, .time = what};
+        .op = PORTUS_OP_RDMA_WANT, .value = id, .size = offset, .flags = length, .time = what};
 
     return wire_send(lane->wire, &message, NULL, 0);
 }
@@ -105,19 +119,23 @@ static bool give(struct lane *lane)
     struct transport_read *read = lane->first;
     struct rdma_flight *flight = &lane->flight[lane->out % RDMA_READS];
     uint64_t offset = read->offset, end = offset + read->length;
-    unsigned buffer = unused(buffers.read, RDMA_BUFFERS);
+    unsigned buffer;
     const struct rdma_step *step;
 
-    if (lane->asked || buffer == RDMA_BUFFERS || lane->out - lane->in == RDMA_READS)
+    if (lane->asked || lane->out - lane->in == RDMA_READS)
         return false;
     for (; offset < end; offset = step->offset + step->length) {
         step = step_of(lane, read->id, offset);
         if (step != NULL)
             continue;
         lane->asked = true;
-        lane->failed = want(lane, PORTUS_RDMA_RING, read->id, offset, (uint32_t)(end - offset));
+        lane->failed =
+            rdma_want(lane, PORTUS_RDMA_RING, read->id, offset, (uint32_t)(end - offset));
         return false;
     }
+    buffer = rdma_buffer_take();
+    if (buffer == RDMA_BUFFERS)
+        return false;
     *flight = (struct rdma_flight){.read = read, .ring = read->id, .buffer = buffer};
     for (offset = read->offset; offset < end;) {
         struct verbs_source from;
@@ -129,17 +147,17 @@ static bool give(struct lane *lane)
         from.address += offset - step->offset;
         n = step->offset + step->length - offset;
         n = n < end - offset ? n : end - offset;
-        error = rdma_ops->read(lane->link, &from, read_buffer(buffer) + (offset - read->offset),
+        error = rdma_ops->read(lane->link, &from, rdma_buffer(buffer) + (offset - read->offset),
                                (uint32_t)n, lane->out);
         if (error != 0) {
             /* A link takes more jobs than there are buffers: it has broken. */
             rdma_ops->break_off(lane->link, error, "the link takes no reads");
+            rdma_buffer_give(buffer);
             return false;
         }
         flight->parts++;
         offset += n;
     }
-    buffers.read[buffer] = true;
     lane->out++;
     pop(lane);
     return true;
@@ -177,6 +195,8 @@ int rdma_hear_step(struct lane *lane, const struct portus_message *message, cons
         return -EPROTO;
     if (lane->link == NULL)
         return 0; /* of one that has broken meanwhile */
+    if (message->time == PORTUS_RDMA_FILE)
+        return rdma_file_step(lane, message, bytes);
     if (message->time == PORTUS_RDMA_SLOTS) {
         if (!lane->slots_asked || lane->slots_known)
             return -EPROTO;
@@ -278,16 +298,22 @@ void rdma_fetch_turn(struct lane *lane)
         ended = *flight;
         lane->in++;
         lane->used = true;
+        if (ended.piece != NULL) {
+            ended.piece->through = true;
+            lane->bytes_read += ended.piece->read->length;
+            continue;
+        }
         if (ended.read == NULL) {
             buffers.push[ended.buffer] = false;
             continue;
         }
         lane->bytes_read += ended.read->length;
-        ended.read->done(ended.read, read_buffer(ended.buffer), 0);
-        buffers.read[ended.buffer] = false;
+        ended.read->done(ended.read, rdma_buffer(ended.buffer), 0);
+        rdma_buffer_give(ended.buffer);
     }
     leave(lane);
     give_all(lane);
+    rdma_file_turn(lane);
 }
 
 int rdma_fetch_push(struct lane *lane, const struct portus_message *message, const void *bytes,
@@ -305,7 +331,7 @@ int rdma_fetch_push(struct lane *lane, const struct portus_message *message, con
         return -EINVAL;
     if (lane->ready && lane->link != NULL && !lane->slots_asked) {
         lane->slots_asked = true;
-        error = want(lane, PORTUS_RDMA_SLOTS, 0, 0, 0);
+        error = rdma_want(lane, PORTUS_RDMA_SLOTS, 0, 0, 0);
         if (error != 0)
             return error;
     }
@@ -335,18 +361,21 @@ int rdma_fetch_reset(struct lane *lane)
     while (lane->out > lane->in) {
         const struct rdma_flight *flight = &lane->flight[--lane->out % RDMA_READS];
 
+        if (flight->piece != NULL)
+            continue;
         if (flight->read == NULL) {
             buffers.push[flight->buffer] = false;
             lost = true;
             continue;
         }
-        buffers.read[flight->buffer] = false;
+        rdma_buffer_give(flight->buffer);
         flight->read->next = lane->first;
         if (lane->first == NULL)
             lane->last = &flight->read->next;
         lane->first = flight->read;
         lane->waiting++;
     }
+    rdma_file_fetch_reset(lane);
     lane->step_count = 0;
     lane->asked = lane->slots_asked = lane->slots_known = false;
     leave(lane);

@@ -202,8 +202,10 @@ int rdma_hear_want(struct lane *lane, const struct portus_message *message)
     struct portus_rdma_step step;
     struct rdma_ring *ring;
 
-    if (lane->link == NULL || !lane->ready)
+    if (lane->link == NULL || rdma_ops->state(lane->link) != VERBS_READY)
         return 0; /* of a link that has broken meanwhile: it asks again by the next one */
+    if (message->time == PORTUS_RDMA_FILE)
+        return rdma_file_want(lane, message);
     if (message->time == PORTUS_RDMA_SLOTS) {
         answer.error = open_slots(lane, &step);
     } else {
@@ -242,6 +244,7 @@ void rdma_offer_turn(struct lane *lane)
 
 void rdma_offer_reset(struct lane *lane)
 {
+    rdma_file_offer_reset(lane);
     for (struct rdma_ring **at = &lane->rings; *at != NULL;) {
         (*at)->count = 0; /* their keys went with the link */
         if ((*at)->leaving != 0)
@@ -257,4 +260,6 @@ void rdma_offer_end(struct lane *lane)
         drop(lane, &lane->rings);
     if (lane->slots != NULL)
         munmap(lane->slots, (size_t)PORTUS_RDMA_PUSHES * PORTUS_RDMA_SLOT);
+    if (lane->places != NULL)
+        munmap(lane->places, (size_t)PORTUS_RDMA_PIECES * TRANSPORT_READ);
 }

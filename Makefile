@@ -61,7 +61,7 @@ KILL     := $(B)/tests/kill/step $(B)/tests/kill/saves $(B)/tests/kill/record $(
 VM       := $(B)/tests/vm/save
 # An emulated CUDA driver, for tests of what a GPU would do; see tests/emu/README.
 EMUTEST  := $(patsubst tests/emu/%.c,$(B)/tests/emu/%,$(wildcard tests/emu/*_test.c))
-EMU      := $(B)/tests/emu/libcuda.so.1 $(B)/tests/emu/libcudart.so.13 $(EMUTEST) $(B)/tests/emu/schedule
+EMU      := $(B)/tests/emu/libcuda.so.1 $(B)/tests/emu/libcudart.so.13 $(B)/tests/emu/libnvidia-ml.so.1 $(EMUTEST) $(B)/tests/emu/schedule
 MAN      := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 PROGRAMS := $(B)/portus-agent $(B)/portusd $(B)/portus-carrier $(B)/portusctl
@@ -182,6 +182,9 @@ $(B)/tests/emu/%.o: tests/emu/%.c
 
 $(B)/tests/emu/libcuda.so.1: $(call objects,tests/emu/driver)
 	$(CC) -shared -pthread -Wl,-z,defs,-Bsymbolic,-soname,$(@F) -o $@ $^
+
+$(B)/tests/emu/libnvidia-ml.so.1: $(B)/tests/emu/nvml.o
+	$(CC) -shared -Wl,-z,defs,-soname,$(@F) -o $@ $^
 
 # As NVIDIA's, its symbols have a version: that of its name.
 $(B)/tests/emu/libcudart.so.13: $(call objects,tests/emu/runtime)

@@ -19,6 +19,11 @@ CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes
                                CUmemcpyAttributes *attributes, size_t *indices,
                                size_t attributes_count, CUstream stream);
 
+CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value,
+                                 unsigned flags);
+CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value,
+                                unsigned flags);
+
 #ifndef EMU_TOOLKIT
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);

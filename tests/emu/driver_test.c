@@ -248,6 +248,26 @@ static void order_by_events(void **state)
     fails(CUDA_ERROR_INVALID_HANDLE, cuStreamQuery(a));
 }
 
+static void order_by_words(void **state)
+{
+    CUstream a = stream_new(CU_STREAM_NON_BLOCKING), b = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr word = device_memory(4);
+
+    ok(cuMemsetD32Async(word, 0, 1, a));
+    ok(cuStreamSynchronize(a));
+    ok(cuStreamWaitValue32_v2(a, word, 5, 1 /* equal */));
+    fails(CUDA_ERROR_NOT_READY, cuStreamQuery(a));
+    ok(cuStreamWriteValue32_v2(b, word, 4, 0));
+    ok(cuStreamSynchronize(b));
+    fails(CUDA_ERROR_NOT_READY, cuStreamQuery(a));
+    ok(cuStreamWriteValue32_v2(b, word, 5, 0));
+    ok(cuStreamSynchronize(a));
+    fails(CUDA_ERROR_INVALID_VALUE, cuStreamWriteValue32_v2(b, word + 2, 5, 0));
+    ok(cuStreamDestroy_v2(a));
+    ok(cuStreamDestroy_v2(b));
+    ok(cuMemFree_v2(word));
+}
+
 static void events_tell_the_time(void **state)
 {
     CUevent begin, end;
@@ -513,6 +533,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(the_default_stream_orders_blocking_ones),
         cmocka_unit_test(each_thread_has_its_default_stream),
         cmocka_unit_test(order_by_events),
+        cmocka_unit_test(order_by_words),
         cmocka_unit_test(events_tell_the_time),
         cmocka_unit_test(host_functions_may_not_call_the_driver),
         cmocka_unit_test(host_memory),

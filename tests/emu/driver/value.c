@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * value.c -- words in memory that streams write and wait for
+ */
+#include <unistd.h>
+
+#include "emu.h"
+
+enum { GEQ, EQ, AND, NOR }; /* what to wait for */
+
+struct value {
+    struct work work;
+    uintptr_t address;
+    uint64_t value;
+    unsigned size, flags;
+};
+
+static void *reach(const struct value *value)
+{
+    enum range_kind kind;
+    void *access;
+
+    pthread_mutex_lock(&emu_lock);
+    access = emu_reach(value->work.context, value->address, value->size, &kind);
+    pthread_mutex_unlock(&emu_lock);
+    return access;
+}
+
+static CUresult write_value(struct work *work)
+{
+    struct value *value = (struct value *)work;
+    void *access = reach(value);
+
+    if (!access)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (value->size == 4)
+        *(volatile uint32_t *)access = (uint32_t)value->value;
+    else
+        *(volatile uint64_t *)access = value->value;
+    return CUDA_SUCCESS;
+}
+
+static bool there(const struct value *value, const void *access)
+{
+    uint64_t mask = value->size == 4 ? UINT32_MAX : UINT64_MAX;
+    uint64_t is =
+        value->size == 4 ? *(const volatile uint32_t *)access : *(const volatile uint64_t *)access;
+
+    switch (value->flags & 3) {
+    case GEQ: /* in the sense of a counter that wraps */
+        return value->size == 4 ? (int32_t)((uint32_t)is - (uint32_t)value->value) >= 0
+                                : (int64_t)(is - value->value) >= 0;
+    case EQ:
+        return is == value->value;
+    case AND:
+        return (is & value->value) != 0;
+    }
+    return (~(is | value->value) & mask) != 0;
+}
+
+static CUresult wait_value(struct work *work)
+{
+    struct value *value = (struct value *)work;
+    void *access = reach(value);
+
+    if (!access)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    while (!there(value, access) && !work->context->destroyed)
+        usleep(50);
+    return CUDA_SUCCESS;
+}
+
+static CUresult submit(CUstream handle, CUdeviceptr address, uint64_t number, unsigned size,
+                       unsigned flags, CUresult (*run)(struct work *))
+{
+    CUcontext current;
+    CUresult error = emu_enter_context(&current);
+    enum range_kind kind;
+    struct value *made;
+    CUstream stream;
+
+    if (error)
+        return error;
+    error = emu_stream(current, handle, &stream);
+    if (!error && (address % size || !emu_reach(current, (uintptr_t)address, size, &kind)))
+        error = CUDA_ERROR_INVALID_VALUE;
+    if (error)
+        return emu_leave(error);
+    made = emu_work(sizeof(*made), run);
+    if (made) {
+        made->address = (uintptr_t)address;
+        made->value = number;
+        made->size = size;
+        made->flags = flags;
+    }
+    return emu_leave(emu_submit(stream, (struct work *)made, NULL));
+}
+
+static CUresult cuStreamWriteValue32_v2_on(CUstream stream, CUdeviceptr address, cuuint32_t value,
+                                           unsigned flags)
+{
+    return submit(stream, address, value, 4, flags, write_value);
+}
+STREAMED(cuStreamWriteValue32_v2,
+         (CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags),
+         (stream, address, value, flags))
+
+static CUresult cuStreamWriteValue64_v2_on(CUstream stream, CUdeviceptr address, cuuint64_t value,
+                                           unsigned flags)
+{
+    return submit(stream, address, value, 8, flags, write_value);
+}
+STREAMED(cuStreamWriteValue64_v2,
+         (CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags),
+         (stream, address, value, flags))
+
+static CUresult cuStreamWaitValue32_v2_on(CUstream stream, CUdeviceptr address, cuuint32_t value,
+                                          unsigned flags)
+{
+    return submit(stream, address, value, 4, flags, wait_value);
+}
+STREAMED(cuStreamWaitValue32_v2,
+         (CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags),
+         (stream, address, value, flags))
+
+static CUresult cuStreamWaitValue64_v2_on(CUstream stream, CUdeviceptr address, cuuint64_t value,
+                                          unsigned flags)
+{
+    return submit(stream, address, value, 8, flags, wait_value);
+}
+STREAMED(cuStreamWaitValue64_v2,
+         (CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags),
+         (stream, address, value, flags))

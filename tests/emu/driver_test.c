@@ -5,6 +5,7 @@
  */
 #include "helper.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
@@ -335,6 +336,57 @@ static void host_memory(void **state)
     fails(CUDA_ERROR_INVALID_VALUE, cuMemHostRegister_v2(memory, PAGE, 0)); /* not there */
 }
 
+static bool pages_can_be_held(void)
+{
+    char text[8] = "0";
+    FILE *file = fopen("/proc/sys/kernel/io_uring_disabled", "r");
+
+    if (file && !fgets(text, sizeof(text), file))
+        text[0] = '0';
+    if (file)
+        fclose(file);
+    return text[0] == '0';
+}
+
+/* What is mapped there now, and what the file has there now, are other pages. */
+static void registered_pages_stay(void **state)
+{
+    int file = memfd_create("pages", MFD_CLOEXEC);
+    CUdeviceptr device = device_memory(MIB);
+    uint32_t *memory, *other;
+
+    if (!pages_can_be_held())
+        skip();
+    assert_false(ftruncate(file, MIB));
+    memory = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    other = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    ok(cuMemHostRegister_v2(memory, MIB, 0));
+    stamp(device, MIB / 4, 3, NULL);
+    ok(cuMemcpyDtoHAsync_v2(memory, device, MIB, NULL));
+    ok(cuStreamSynchronize(NULL));
+    assert_true(stamped(memory, MIB / 4, 3) && stamped(other, MIB / 4, 3));
+    memset(memory, 5, MIB);
+    ok(cuMemcpyHtoDAsync_v2(device, memory, MIB, NULL));
+    ok(cuStreamSynchronize(NULL));
+    assert_false(fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, MIB));
+    assert_int_equal(other[7], 0);
+    stamp(device, MIB / 4, 4, NULL);
+    ok(cuMemcpyDtoHAsync_v2(memory, device, MIB, NULL)); /* into the pages of before */
+    ok(cuStreamSynchronize(NULL));
+    assert_int_equal(memory[7], 0);
+    memset(memory, 9, MIB);
+    ok(cuMemsetD32Async(device, 0, MIB / 4, NULL));
+    ok(cuMemcpyHtoDAsync_v2(device, memory, MIB, NULL)); /* from them */
+    ok(cuStreamSynchronize(NULL));
+    ok(cuMemHostUnregister(memory));
+    ok(cuMemcpyDtoH_v2(memory, device, MIB));
+    assert_true(stamped(memory, MIB / 4, 4));
+    munmap(memory, MIB);
+    munmap(other, MIB);
+    close(file);
+    ok(cuMemFree_v2(device));
+}
+
 static void pointer_attributes(void **state)
 {
     CUdeviceptr device = device_memory(100), managed;
@@ -537,6 +589,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(events_tell_the_time),
         cmocka_unit_test(host_functions_may_not_call_the_driver),
         cmocka_unit_test(host_memory),
+        cmocka_unit_test(registered_pages_stay),
         cmocka_unit_test(pointer_attributes),
         cmocka_unit_test(peers),
         cmocka_unit_test(nothing_works_in_a_forked_child),

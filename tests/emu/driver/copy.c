@@ -51,17 +51,45 @@ static size_t extent(size_t pitch, size_t width, size_t height)
     return height ? pitch * (height - 1) + width : 0;
 }
 
+static struct pin *pin_of(uintptr_t address)
+{
+    struct range *range = emu_range_find(address);
+
+    return range ? range->pin : NULL;
+}
+
+/* At most a piece. */
+static bool move(char *to, struct pin *to_pin, char *from, struct pin *from_pin, size_t size)
+{
+    char between[PIECE];
+
+    if (from_pin) {
+        if (!emu_pin_copy(from_pin, (uintptr_t)from, to_pin ? between : to, size, false))
+            return false;
+        from = between;
+    }
+    if (to_pin)
+        return emu_pin_copy(to_pin, (uintptr_t)to, from, size, true);
+    if (!from_pin)
+        memmove(to, from, size);
+    return true;
+}
+
 static CUresult copy(struct work *work)
 {
     struct copy *copy = (struct copy *)work;
     enum range_kind kind;
     char *to, *from = copy->staged;
+    struct pin *to_pin, *from_pin = NULL;
 
     pthread_mutex_lock(&emu_lock);
     to = emu_reach(NULL, copy->to, extent(copy->to_pitch, copy->width, copy->height), &kind);
-    if (!from)
+    to_pin = pin_of(copy->to);
+    if (!from) {
         from =
             emu_reach(NULL, copy->from, extent(copy->from_pitch, copy->width, copy->height), &kind);
+        from_pin = pin_of(copy->from);
+    }
     pthread_mutex_unlock(&emu_lock);
     if (!to || !from)
         return CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -70,7 +98,9 @@ static CUresult copy(struct work *work)
             size_t size = copy->width - at < PIECE ? copy->width - at : PIECE;
 
             take_time(size);
-            memmove(to + row * copy->to_pitch + at, from + row * copy->from_pitch + at, size);
+            if (!move(to + row * copy->to_pitch + at, to_pin, from + row * copy->from_pitch + at,
+                      from_pin, size))
+                return CUDA_ERROR_ILLEGAL_ADDRESS;
         }
     }
     return CUDA_SUCCESS;

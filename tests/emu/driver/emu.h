@@ -81,6 +81,7 @@ struct range {
     uint64_t id;
     bool mapped;       /* by cuMemMap */
     CUmemoryPool pool; /* that it is a block of */
+    struct pin *pin;   /* its pages are held; or NULL */
     void *owner;       /* of what made it: vmm, pool, ipc */
 };
 
@@ -104,6 +105,13 @@ void emu_mapped_end(CUcontext context);
 CUresult emu_managed_free(struct range *range);
 void emu_memory_end(CUcontext context); /* all of a context that ends */
 void emu_host_end(CUcontext context);
+
+/* ---- pin.c ---- */
+
+struct pin *emu_pin(uintptr_t base, size_t size); /* NULL: it cannot be had here */
+void emu_pin_drop(struct pin *pin);
+/* Without the lock: between those pages and the emulator's own memory. */
+bool emu_pin_copy(struct pin *pin, uintptr_t address, char *bytes, size_t size, bool to_pages);
 
 /* ---- stream.c ---- */
 

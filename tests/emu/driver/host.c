@@ -124,8 +124,12 @@ API cuMemHostRegister_v2(void *memory, size_t size, unsigned flags)
     error = emu_unsafe();
     if (!error)
         error = registrable(range.base, range.size, flags);
-    if (!error)
+    if (!error) {
+        range.pin = emu_pin(range.base, range.size);
         error = emu_range_add(&range);
+        if (error)
+            emu_pin_drop(range.pin);
+    }
     return emu_leave(error);
 }
 
@@ -144,6 +148,9 @@ API cuMemHostUnregister(void *memory)
         error = CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     if (!error) {
         emu_await_device(range->device);
+        range = emu_range_find(base);
+        if (range)
+            emu_pin_drop(range->pin);
         emu_range_remove(base);
     }
     return emu_leave(error);
@@ -220,6 +227,8 @@ static bool of_context(struct range *range, void *context)
         return false;
     if (range->kind == HOST_ALLOCATED || range->kind == MANAGED)
         munmap(range->access, range->size);
+    if (range->kind == HOST_REGISTERED)
+        emu_pin_drop(range->pin);
     return range->kind == HOST_ALLOCATED || range->kind == MANAGED ||
            range->kind == HOST_REGISTERED;
 }

@@ -49,6 +49,7 @@
 #define MAPPINGS 8192 /* of the ring at most: a process may have 65530 of all kinds */
 #define LOOKS 2
 #define CROWDED_NS 1000000000ull
+#define PATIENCE_NS 500000000ull
 
 /* A slot that is needed. */
 struct promise {
@@ -348,6 +349,8 @@ bool promise_room(struct portus_writer *writer, const void *to, size_t length,
 {
     uint32_t in_page = (uint32_t)((uintptr_t)to % PAGE);
     bool taken = portus_slot_take(writer, in_page, length, slot);
+    struct portus_patience patience = {0};
+    uint64_t began = 0;
 
     for (enum wish wish = LOOK; !taken && wish <= SETTLE_WRITTEN; wish++) {
         portus_lock(&lock);
@@ -355,7 +358,16 @@ bool promise_room(struct portus_writer *writer, const void *to, size_t length,
         reclaim(writer, wish);
         portus_unlock(&lock);
         taken = portus_slot_take(writer, in_page, length, slot);
+        /* For the drain the write would wait, too. */
+        while (!taken && portus_slot_pending(writer) &&
+               (began == 0 || portus_now() - began < PATIENCE_NS)) {
+            began = began == 0 ? portus_now() : began;
+            portus_writer_pause(writer, &patience);
+            taken = portus_slot_take(writer, in_page, length, slot);
+        }
     }
+    if (began != 0)
+        summary_waited(portus_now() - began);
     return taken;
 }
 
@@ -589,29 +601,39 @@ static void fill_part(const struct portus_mapping *mapping, uintptr_t start, uin
     fill(mapping, start, end);
 }
 
+static int protection_of(const struct portus_mapping *mapping)
+{
+    return ((mapping->flags & PORTUS_MAPPING_READ) ? PROT_READ : 0) |
+           ((mapping->flags & PORTUS_MAPPING_WRITE) ? PROT_WRITE : 0);
+}
+
+/* Puts one anonymous mapping with the same bytes in the place of what is there. */
+static bool replace(uintptr_t start, uintptr_t end, int protection)
+{
+    void *copy = (void *)syscall(SYS_mmap, NULL, end - start, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
+
+    if (copy == MAP_FAILED)
+        return false;
+    memcpy(copy, (void *)start, end - start);
+    syscall(SYS_mprotect, copy, end - start, protection);
+    if (syscall(SYS_mremap, copy, end - start, end - start, MREMAP_MAYMOVE | MREMAP_FIXED, start) >=
+        0)
+        return true;
+    syscall(SYS_munmap, copy, end - start);
+    return false;
+}
+
 static void end_part(const struct portus_mapping *mapping, uintptr_t start, uintptr_t end,
                      bool keep)
 {
-    int protection = ((mapping->flags & PORTUS_MAPPING_READ) ? PROT_READ : 0) |
-                     ((mapping->flags & PORTUS_MAPPING_WRITE) ? PROT_WRITE : 0);
-    void *copy;
+    int protection = protection_of(mapping);
 
-    if (!keep) {
+    if (!keep)
         syscall(SYS_mmap, start, end - start, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
                 -1, 0L);
-        return;
-    }
-    if (!(mapping->flags & PORTUS_MAPPING_READ))
-        return;
-    copy = (void *)syscall(SYS_mmap, NULL, end - start, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
-    if (copy == MAP_FAILED)
-        return;
-    memcpy(copy, (void *)start, end - start);
-    syscall(SYS_mprotect, copy, end - start, protection);
-    if (syscall(SYS_mremap, copy, end - start, end - start, MREMAP_MAYMOVE | MREMAP_FIXED, start) <
-        0)
-        syscall(SYS_munmap, copy, end - start);
+    else if (protection & PROT_READ)
+        replace(start, end, protection);
 }
 
 static void in_range(const void *start, size_t length,
@@ -668,25 +690,13 @@ bool promise_join(void *start, size_t length)
     uintptr_t at = (uintptr_t)start, end = page_up(at + length);
     struct guard guard;
     int protection;
-    void *copy;
-    bool done = false;
+    bool done;
 
     if (!atomic_load(&promise_made) || end <= at || page_down(at) != at)
         return false;
     guard = shim_guard();
     portus_lock(&lock);
-    copy = to_be_joined(at, end, &protection)
-               ? (void *)syscall(SYS_mmap, NULL, end - at, PROT_READ | PROT_WRITE,
-                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L)
-               : MAP_FAILED;
-    if (copy != MAP_FAILED) {
-        memcpy(copy, start, end - at);
-        syscall(SYS_mprotect, copy, end - at, protection);
-        done = syscall(SYS_mremap, copy, end - at, end - at, MREMAP_MAYMOVE | MREMAP_FIXED,
-                       start) >= 0;
-        if (!done)
-            syscall(SYS_munmap, copy, end - at);
-    }
+    done = to_be_joined(at, end, &protection) && replace(at, end, protection);
     portus_unlock(&lock);
     shim_unguard(&guard);
     return done;

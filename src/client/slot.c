@@ -45,6 +45,12 @@ void portus_slot_give(struct portus_writer *writer, const struct portus_slot *sl
     portus_unlock(&writer->lock);
 }
 
+bool portus_slot_pending(struct portus_writer *writer)
+{
+    return !atomic_load(&writer->gone) &&
+           atomic_load(&writer->session->tail) < atomic_load(&writer->session->head) >> 1;
+}
+
 size_t portus_slot_append(struct portus_writer *writer, unsigned file, uint64_t position,
                           size_t length, uint64_t offset, uint64_t *waited)
 {

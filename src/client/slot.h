@@ -28,6 +28,9 @@ void portus_slot_hold(struct portus_writer *writer, const struct portus_slot *sl
 /* Nobody looks at it any more but the records that refer to it. */
 void portus_slot_give(struct portus_writer *writer, const struct portus_slot *slot);
 
+/* Whether the drain may make room yet. */
+bool portus_slot_pending(struct portus_writer *writer);
+
 /*
  * Appends length bytes at position, in a slot that is still held, as the file's bytes at
  * offset. As portus_writer_append.

@@ -94,7 +94,7 @@ static inline void copy(void *to, size_t size, uint32_t seed)
 static inline void churn(int fd)
 {
     alarm(5);
-    for (uint32_t i = 0; i < 8; i++) {
+    for (uint32_t i = 0; i < 14; i++) {
         char *to = host(MIB + 4096);
 
         copy(to, MIB + 4096, 5000 + i);

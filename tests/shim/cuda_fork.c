@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * cuda_fork.c -- a child that has its parent's memory, and lives on
- * run: captures=2 modes=default,all,copied
+ * run: captures=2 modes=default,ring,copied
  */
 #include <sched.h>
 #include <sys/syscall.h>

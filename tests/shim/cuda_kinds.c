@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * cuda_kinds.c -- memory of all kinds that a device is copied to
- * run: captures=2 referred=5 modes=default,all,copied
+ * run: captures=2 referred=5 modes=default,ring,copied
  *
  * Right: all of it has the device's bytes, and so has the file; and memory that others map,
  * or that is a file's, is still theirs.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * cuda_memory.c -- what a program does with the memory that a device was copied to
- * run: captures=2 referred=40 modes=default,all,copied
+ * run: captures=2 referred=40 modes=default,ring,copied
  *
  * Right: it is ordinary memory: thrown away it is zeros, longer it ends in zeros, and locked,
  * protected, moved or written to it keeps its bytes, whatever becomes of the ring.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * cuda_reuse.c -- buffers that a device was copied to: twice, written in parts, late, or never
- * run: captures=3 referred=20 modes=default,all,copied,ring
+ * run: captures=3 referred=20 modes=default,ring,copied
  */
 #include "cuda.h"
 

@@ -7,6 +7,7 @@
 #   make check-errors     a save with each of its system calls failing in turn
 #   make fuzz       random programs plainly and with the shim, without an end (F='--seconds 60')
 #   make fuzz-pool  hostile pool images, without an end (F=-max_total_time=60); needs clang
+#   make fuzz-far   hostile clients of a store on another machine, without an end; needs clang
 #   make check-kills   kills at every system call, 10,000 of them (K='--kills 500')
 #   make check-vm     50 power cuts on each kind of emulated persistent memory, in QEMU (hours without KVM; CYCLES=3)
 #   make check-schedules  10,000 random schedules of copies from an emulated GPU's memory (SCHEDULES=500)
@@ -84,7 +85,7 @@ PROGRAMS += $(B)/libportus_shim.so
 endif
 
 .PHONY: all man tests check check-sanitize check-unit check-errors check-kills check-vm check-schedules check-world \
-  fuzz fuzz-pool bench install dist wheel clean format tidy
+  fuzz fuzz-far fuzz-pool bench install dist wheel clean format tidy
 .DELETE_ON_ERROR:
 all: $(PROGRAMS) $(B)/portus-run
 
@@ -253,6 +254,14 @@ fuzz-pool:
 	clang $(filter-out -MMD -MP,$(BASE)) -Wno-missing-prototypes -O1 -g -fsanitize=fuzzer,address,undefined \
 	  -o $(B)/fuzz-pool/pool_fuzz tests/fuzz/pool_fuzz.c $(patsubst $(B)/%.o,%.c,$(POOL) $(COMMON)) -lpmem2
 	$(B)/fuzz-pool/pool_fuzz -timeout=10 -max_len=600 $(F) $(B)/fuzz-pool/corpus
+
+# portusd, and what a client on another machine may say to it.
+fuzz-far:
+	@mkdir -p $(B)/fuzz-far/corpus
+	clang $(filter-out -MMD -MP,$(BASE)) -Wno-missing-prototypes -O1 -g -fsanitize=fuzzer,address,undefined \
+	  -o $(B)/fuzz-far/far_fuzz tests/fuzz/far_fuzz.c \
+	  $(filter-out src/store/main.c src/transport/wire.c,$(patsubst $(B)/%.o,%.c,$(STORE) $(TRANSPORT) $(COMMON))) -lpmem2 -ldl
+	$(B)/fuzz-far/far_fuzz -timeout=20 -max_len=2000 $(F) $(B)/fuzz-far/corpus
 
 bench: all $(BENCH)
 	B=$(B) python3 tests/bench/bench.py

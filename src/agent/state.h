@@ -120,7 +120,7 @@ struct agent {
     uint64_t store_since;           /* it is being started or asked, ns; 0: not */
     unsigned store_first;           /* of several: which is tried first */
     uint64_t store_looked, store_started, store_refused_until; /* ns */
-    uint64_t store_heard; /* the last answer, ns */
+    uint64_t store_heard;                                      /* the last answer, ns */
     uint64_t store_asked; /* since then, whether it is alive, ns; 0: not */
     bool store_full, store_behind;
     bool store_ends;   /* takes no more files */
@@ -205,7 +205,14 @@ bool agent_pull_stamp(struct agent *agent, unsigned number, int fd, struct agent
 void agent_pull_drop(struct agent *agent, uint32_t id);              /* a draft is of no use */
 void agent_pull_sealed(struct agent *agent, uint32_t id, int error); /* it was committed, or not */
 
+/* dial.c: a connection to the store, which is not welcomed yet; or gives it up */
+void agent_store_dial(struct agent *agent);
+bool agent_store_late(const struct agent *agent); /* it has not been welcomed in time */
+bool agent_store_shared(const struct agent *agent);
+bool agent_store_far(const struct agent *agent);
+
 /* store.c: the way of whole files into the store */
+void agent_store_give_up(struct agent *agent, const char *why); /* for a while; says so */
 bool agent_store_configured(const struct agent *agent);
 void agent_store_silent(struct agent *agent); /* it does not answer: goes on without */
 /* One is drained; what is known of it, or NULL. */

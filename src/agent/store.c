@@ -14,33 +14,25 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/state.h"
 #include "common/address.h"
 #include "common/futex.h"
-#include "common/hash.h"
 #include "common/listing.h"
 #include "common/log.h"
 #include "common/message.h"
-#include "common/name.h"
 #include "common/trace.h"
 
-#define LEASE_NS 10000000000ull      /* a file that is still written then is none for the store */
-#define CANCEL_NS 100000000ull       /* who waits in open need not wait longer */
-#define LOOK_NS 5000000ull           /* between two tries to get a lease, to connect */
-#define START_NS 10000000000ull      /* portusd has to be there by then */
-#define FAR_START_NS 60000000000ull  /* of several each may take its time */
-#define START_AGAIN_NS 1000000000ull /* it may have been killed meanwhile */
+#define LEASE_NS 10000000000ull /* a file that is still written then is none for the store */
+#define CANCEL_NS 100000000ull  /* who waits in open need not wait longer */
+#define LOOK_NS 5000000ull      /* between two tries to get a lease, to connect */
 #define REFUSED_NS 60000000000ull
 #define SILENT_NS                                                                                  \
     10000000000ull /* after which it is asked whether it is alive; and so long again */
@@ -53,18 +45,6 @@ enum { KEEP_NONE, KEEP_WAITS, KEEP_RENAMED, KEEP_LEASED, KEEP_SENT, KEEP_CANCELL
 bool agent_store_configured(const struct agent *agent)
 {
     return agent->state->env.store[0] != '\0';
-}
-
-/* One that serves other users, too, and that somebody else starts. */
-static bool is_shared(const struct agent *agent)
-{
-    return strncmp(agent->state->env.store, PORTUS_NAME_UNIX, strlen(PORTUS_NAME_UNIX)) == 0;
-}
-
-/* On another machine: a carrier speaks to it. It can look at no file here. */
-static bool is_far(const struct agent *agent)
-{
-    return portus_address_is(agent->state->env.store);
 }
 
 static void forget(struct agent *agent, struct agent_keep *keep)
@@ -104,7 +84,7 @@ static void disconnect(struct agent *agent)
 }
 
 /* The store cannot be had: one line, and it is not tried for a while. */
-static void give_up(struct agent *agent, const char *why)
+void agent_store_give_up(struct agent *agent, const char *why)
 {
     agent_error(agent, "%s: %s: checkpoints are saved, but not kept there", agent->state->env.store,
                 why);
@@ -120,7 +100,7 @@ void agent_store_silent(struct agent *agent)
 
     if (poll(&event, 1, 0) == 1 && (event.revents & POLLHUP))
         return; /* it was killed, and is heard of in its turn */
-    give_up(agent, "portusd does not answer");
+    agent_store_give_up(agent, "portusd does not answer");
 }
 
 static struct agent_keep *place(struct agent *agent)
@@ -219,7 +199,7 @@ static bool tell(struct agent *agent, struct agent_keep *keep, enum portus_op op
     struct portus_message message = portus_message_make(op);
     int fds[2] = {keep->fd}, listed = -1;
     unsigned count = with ? 1 : 0;
-    bool sent, lists = is_shared(agent) || is_far(agent);
+    bool sent, lists = agent_store_shared(agent) || agent_store_far(agent);
 
     message.value = keep->id;
     message.size = keep->directory;
@@ -255,125 +235,6 @@ void agent_store_broken(struct agent *agent)
             keep->since = portus_now();
         }
     }
-}
-
-/*
- * portusd, or (socket) a carrier to one, beside the agent. It is nobody's child: a portusd
- * outlives us, a carrier ends when its socket does.
- */
-static void start(const struct agent *agent, int socket)
-{
-    static const char *const names[] = {"portusd", "portus-carrier"};
-    const char *name = names[socket >= 0];
-    char path[PATH_MAX], first[12];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - sizeof("portus-carrier"));
-    char *slash;
-    sigset_t none;
-    pid_t child;
-
-    if (length <= 0)
-        return;
-    path[length] = '\0';
-    slash = strrchr(path, '/');
-    strcpy(slash == NULL ? path : slash + 1, name);
-    snprintf(first, sizeof(first), "%u", agent->store_first);
-    child = fork();
-    if (child == 0) {
-        if (setsid() < 0 || fork() != 0)
-            _exit(0);
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL);
-        if (socket >= 0 && (dup2(socket, 3) != 3 || fcntl(3, F_SETFD, 0) < 0 ||
-                            syscall(SYS_close_range, 4u, ~0u, 0u) < 0))
-            _exit(127);
-        if (socket >= 0)
-            execl(path, name, "3", first, agent->state->env.store, (char *)NULL);
-        else
-            execl(path, name, "--idle", agent->state->env.store, (char *)NULL);
-        _exit(127);
-    }
-    if (child > 0)
-        waitpid(child, NULL, 0);
-}
-
-/* Says who it is; the welcome is waited for. Takes fd. */
-static void greet(struct agent *agent, int fd)
-{
-    struct portus_message hello = portus_message_make(PORTUS_OP_HELLO);
-    struct sockaddr_un own;
-    socklen_t own_length;
-    uint64_t now = portus_now();
-
-    hello.value = PORTUS_ROLE_KEEP;
-    if (portus_name(&own, &own_length, agent->state->env.job) == 0)
-        hello.size = portus_hash(PORTUS_HASH_EMPTY, (const char *)&own, own_length);
-    if (agent->store_since == 0)
-        agent->store_since = now;
-    agent->store_heard = now;
-    agent->store_asked = 0;
-    if (portus_message_send(fd, &hello, NULL, 0) != 0) {
-        close(fd);
-        if (now - agent->store_since > START_NS)
-            give_up(agent, "portusd does not listen to this user");
-        return;
-    }
-    agent->state->store_ready = false;
-    agent->state->store = fd;
-}
-
-/* A carrier that finds one of the stores; which of them says its welcome. */
-static void connect_far(struct agent *agent)
-{
-    int pair[2];
-
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
-        return;
-    start(agent, pair[1]);
-    close(pair[1]);
-    greet(agent, pair[0]);
-}
-
-/* A connection that waits for its welcome, or is there. */
-static void connect_to(struct agent *agent)
-{
-    struct sockaddr_un address;
-    socklen_t length;
-    uint32_t pid;
-    uint64_t now = portus_now();
-    bool shared = is_shared(agent);
-    int fd, error;
-
-    error = portus_name_store(&address, &length, agent->state->env.store);
-    if (error != 0) {
-        give_up(agent, error == -ENOENT ? "no pool is there (portusctl pool create makes one)"
-                                        : strerror(-error));
-        return;
-    }
-    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return;
-    if (connect(fd, (struct sockaddr *)&address, length) < 0) {
-        close(fd);
-        if (errno != ECONNREFUSED && errno != EAGAIN && !(shared && errno == ENOENT))
-            give_up(agent, strerror(errno));
-        else if (agent->store_since != 0 && now - agent->store_since > START_NS)
-            give_up(agent, shared ? "no portusd listens there" : "no portusd can be had for it");
-        else if (agent->store_since == 0 || now - agent->store_started > START_AGAIN_NS) {
-            if (agent->store_since == 0)
-                agent->store_since = now;
-            agent->store_started = now;
-            if (!shared)
-                start(agent, -1);
-        }
-        return;
-    }
-    /* Who listens at a path that the user has named is the one that is meant. */
-    if (!shared && !portus_message_peer(fd, &pid)) {
-        close(fd);
-        give_up(agent, "another user has taken the store's name");
-        return;
-    }
-    greet(agent, fd);
 }
 
 /* Its portusd has ended, or ends: the next one gets it, but only once, as it may be the cause. */
@@ -430,14 +291,15 @@ static void hear(struct agent *agent)
         agent->store_heard = portus_now();
         agent->store_asked = 0;
         if (message.op == PORTUS_OP_WELCOME && message.error < 0) {
-            give_up(agent, is_far(agent)              ? portus_address_why(message.error)
-                           : message.error == -EUSERS ? "portusd has too many connections"
-                                                      : strerror(-message.error));
+            agent_store_give_up(agent, agent_store_far(agent) ? portus_address_why(message.error)
+                                       : message.error == -EUSERS
+                                           ? "portusd has too many connections"
+                                           : strerror(-message.error));
             return;
         }
         if (message.op == PORTUS_OP_WELCOME && message.error == 0) {
             agent->state->store_ready = true;
-            agent->store_first = is_far(agent) ? message.value : 0;
+            agent->store_first = agent_store_far(agent) ? message.value : 0;
             atomic_store(&agent->control->store,
                          message.flags & (PORTUS_WELCOME_STORE | PORTUS_WELCOME_DURABLE));
             agent->store_since = 0;
@@ -459,15 +321,15 @@ static void hear(struct agent *agent)
     for (unsigned i = 0; i < AGENT_KEEPS; i++)
         if (agent->state->keep[i].state >= KEEP_SENT && !again(&agent->state->keep[i]))
             let_go(agent, &agent->state->keep[i]);
-    if (is_far(agent) && !welcomed)
-        give_up(agent, "portus-carrier cannot be had, or has died");
-    else if (is_far(agent)) {
+    if (agent_store_far(agent) && !welcomed)
+        agent_store_give_up(agent, "portus-carrier cannot be had, or has died");
+    else if (agent_store_far(agent)) {
         agent->store_first++; /* the next of several, or the same once more */
         agent->store_looked = portus_now();
         agent_error(agent, "%s: the connection is gone: another is tried for the next checkpoint",
                     agent->state->env.store);
     } else if (error != -ECONNRESET)
-        give_up(agent, "portusd is of another version");
+        agent_store_give_up(agent, "portusd is of another version");
     else
         agent_error(agent, "%s: portusd is gone: another is started for the next checkpoint",
                     agent->state->env.store);
@@ -600,7 +462,7 @@ static void ask(struct agent *agent, uint64_t now)
         agent->store_asked = now;
         portus_message_send(agent->state->store, &message, NULL, 0);
     } else if (now - agent->store_asked > SILENT_NS) {
-        give_up(agent, "portusd does not answer");
+        agent_store_give_up(agent, "portusd does not answer");
     }
 }
 
@@ -623,13 +485,10 @@ bool agent_store_turn(struct agent *agent)
     agent->store_looked = now;
     if (agent->store_wanted && now < agent->store_refused_until)
         agent->store_wanted = false;
-    else if (state->store == 0 && is_far(agent))
-        connect_far(agent);
     else if (state->store == 0)
-        connect_to(agent);
-    else if (!state->store_ready &&
-             now - agent->store_since > (is_far(agent) ? FAR_START_NS : START_NS))
-        give_up(agent, "portusd does not answer");
+        agent_store_dial(agent);
+    else if (!state->store_ready && agent_store_late(agent))
+        agent_store_give_up(agent, "portusd does not answer");
     else
         ask(agent, now);
     for (unsigned i = 0; i < AGENT_KEEPS && state->keeps > 0; i++)

@@ -213,4 +213,18 @@ static inline bool image_said(const char *said)
     return true;
 }
 
+static inline int image_keep(const struct pool_version *version, void *argument)
+{
+    *(struct pool_version *)argument = *version;
+    return 0;
+}
+
+static inline struct pool_version image_newest(const struct pool *pool)
+{
+    struct pool_version version = {0};
+
+    assert_int_equal(pool_each(pool, image_keep, &version), 0);
+    return version;
+}
+
 #endif

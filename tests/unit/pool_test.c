@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pool_test.c -- what a pool does: drafts against a model, versions, room, growth
+ * pool_test.c -- what a pool does with versions: names, pins, room, growth
  */
 #include "pool_image.h"
 #include "store/siphash.h"
 
 #define SIZE (IMAGE_DATA + (8u << 20))
-#define FILE_SIZE (5u << 20)
 
 static char *base;
 
@@ -22,20 +21,6 @@ static int teardown(void **state)
 {
     free(base);
     return 0;
-}
-
-static int keep_version(const struct pool_version *version, void *argument)
-{
-    *(struct pool_version *)argument = *version;
-    return 0;
-}
-
-static struct pool_version newest(const struct pool *pool)
-{
-    struct pool_version version = {0};
-
-    assert_int_equal(pool_each(pool, keep_version, &version), 0);
-    return version;
 }
 
 struct wanted {
@@ -64,207 +49,6 @@ static bool has(const struct pool *pool, uint64_t number, struct pool_version *v
         *version = wanted.version;
     return wanted.found;
 }
-
-/* ---- drafts ---- */
-
-/* Reads all, and parts, and compares. */
-static void check_bytes(const struct pool *pool, const struct pool_version *version,
-                        const char *model, uint64_t size, uint64_t *seed)
-{
-    char *bytes = malloc(FILE_SIZE + 1);
-
-    assert_int_equal(version->attributes.size, size);
-    assert_int_equal(pool_verify(pool, version), 0);
-    assert_int_equal(pool_read(pool, version, 0, bytes, size), 0);
-    assert_memory_equal(bytes, model, size);
-    for (int i = 0; i < 20 && size > 0; i++) {
-        uint64_t offset = below(seed, size), length = below(seed, size - offset + 1);
-
-        if (i % 2 == 0 && length > 5000)
-            length = below(seed, 5000);
-        assert_int_equal(pool_read(pool, version, offset, bytes, length), 0);
-        assert_memory_equal(bytes, model + offset, length);
-    }
-    assert_int_equal(pool_read(pool, version, size, bytes, 1), -EINVAL);
-    assert_int_equal(pool_read(pool, version, UINT64_MAX, bytes, 2), -EINVAL);
-    free(bytes);
-}
-
-static uint64_t some_length(uint64_t *seed)
-{
-    static const uint64_t most[] = {8, 100, 5000, 70000, 1200000};
-
-    return 1 + below(seed, most[below(seed, 5)]);
-}
-
-/* Random writes and cuts, then the version must be what a file would be. */
-static void one_draft(struct pool *pool, uint64_t *seed)
-{
-    char *model = calloc(1, FILE_SIZE), *bytes = malloc(FILE_SIZE);
-    struct pool_key key = key_of(7);
-    struct pool_attributes attributes = {.path = "/m", .job = ""};
-    struct pool_version version;
-    struct pool_draft *draft;
-    uint64_t size = 0, at = 0, number;
-    unsigned kind = below(seed, 4), writes = 1 + below(seed, 40);
-
-    assert_int_equal(pool_begin(pool, &key, &draft), 0);
-    for (unsigned i = 0; i < writes; i++) {
-        uint64_t length = some_length(seed), offset = at;
-
-        if (kind == 1 || (kind > 1 && below(seed, 4) == 0))
-            offset = below(seed, FILE_SIZE);
-        if (kind == 3)
-            offset = FILE_SIZE - 1 - i * 4000; /* backwards */
-        length = length < FILE_SIZE - offset ? length : FILE_SIZE - offset;
-        if (length == 0)
-            continue;
-        fill_bytes(bytes, length, random64(seed) | 1);
-        assert_int_equal(pool_write(draft, offset, bytes, length), 0);
-        memcpy(model + offset, bytes, length);
-        at = offset + length;
-        size = at > size ? at : size;
-        if (below(seed, 16) == 0) {
-            size = below(seed, FILE_SIZE);
-            assert_int_equal(pool_resize(draft, size), 0);
-            memset(model + size, 0, FILE_SIZE - size);
-        }
-    }
-    if (below(seed, 4) == 0) {
-        size = below(seed, FILE_SIZE);
-        memset(model + size, 0, FILE_SIZE - size);
-    }
-    attributes.size = size;
-    assert_int_equal(pool_commit(draft, &attributes, &number), 0);
-    version = newest(pool);
-    assert_int_equal(version.number, number);
-    check_bytes(pool, &version, model, size, seed);
-    assert_int_equal(pool_remove(pool, &version), 0);
-    assert_int_equal(pool_read(pool, &version, 0, bytes, 0), -ESTALE);
-    free(model);
-    free(bytes);
-}
-
-static void test_drafts(void **state)
-{
-    uint64_t seed = 1;
-    struct pool_state look;
-    struct pool *pool;
-
-    image_make(base, SIZE, 32);
-    pool = image_open(base, SIZE);
-    for (int i = 0; i < 150; i++)
-        one_draft(pool, &seed);
-    pool_look(pool, &look);
-    assert_int_equal(look.free, 8u << 20);
-    assert_int_equal(look.slots_free, 32);
-    pool_close(pool);
-}
-
-/* In small pieces of free space extents are short. */
-static void test_fragmented(void **state)
-{
-    char *bytes = malloc(FILE_SIZE);
-    struct pool_key key = key_of(1);
-    struct pool_attributes attributes = {.path = "/f", .size = 2u << 20};
-    struct pool_version version;
-    struct pool_draft *draft;
-    struct pool *pool;
-    uint64_t seed = 9, number, first, free_before;
-
-    image_make(base, SIZE, 32);
-    pool = image_open(base, SIZE);
-    while (space_take_all(&pool->data, 1, &first))
-        ;
-    for (uint64_t unit = 0; unit < pool->data.units; unit += 3)
-        space_give(&pool->data, unit, 1);
-    fill_bytes(bytes, attributes.size, 5);
-    assert_int_equal(pool_begin(pool, &key, &draft), 0);
-    for (uint64_t at = 0; at < attributes.size; at += 100000) {
-        uint64_t n = attributes.size - at < 100000 ? attributes.size - at : 100000;
-
-        assert_int_equal(pool_write(draft, at, bytes + at, n), 0);
-    }
-    free_before = pool->data.free;
-    assert_int_equal(pool_write(draft, 2u << 20, bytes, 1u << 20), -ENOSPC);
-    assert_int_equal(pool->data.free, free_before);
-    /* Its body, of 2048 extents, finds no run. */
-    assert_int_equal(pool_commit(draft, &attributes, &number), -ENOSPC);
-    pool_close(pool);
-
-    /* With room for the body. */
-    image_make(base, SIZE, 32);
-    pool = image_open(base, SIZE);
-    while (space_take_all(&pool->data, 1, &first))
-        ;
-    for (uint64_t unit = 0; unit < pool->data.units - 200; unit += 3)
-        space_give(&pool->data, unit, 1);
-    assert_int_equal(pool_begin(pool, &key, &draft), 0);
-    assert_int_equal(pool_write(draft, 0, bytes, attributes.size), 0);
-    space_give(&pool->data, pool->data.units - 200, 200);
-    assert_int_equal(pool_commit(draft, &attributes, &number), 0);
-    version = newest(pool);
-    check_bytes(pool, &version, bytes, attributes.size, &seed);
-    pool_close(pool);
-    pool = image_open(base, SIZE); /* and again from its memory alone */
-    version = newest(pool);
-    check_bytes(pool, &version, bytes, attributes.size, &seed);
-    assert_int_equal(pool->data.free, pool->data.units - version.stored / PORTUS_POOL_UNIT);
-    pool_close(pool);
-    free(bytes);
-}
-
-/* What a draft has taken ahead is no reason to refuse another. */
-static void test_ahead(void **state)
-{
-    struct pool_attributes attributes = {.path = "/a", .size = 11};
-    struct pool_draft *drafts[30];
-    struct contents contents;
-    struct pool *pool;
-    uint64_t number;
-
-    image_make(base, SIZE, 32);
-    pool = image_open(base, SIZE);
-    for (int i = 0; i < 30; i++) {
-        struct pool_key key = key_of(i);
-
-        assert_int_equal(pool_begin(pool, &key, &drafts[i]), 0);
-        assert_int_equal(pool_write(drafts[i], 0, "hello", 5), 0);
-    }
-    for (int i = 0; i < 30; i++) {
-        assert_int_equal(pool_write(drafts[i], 5, " world", 6), 0);
-        assert_int_equal(pool_commit(drafts[i], &attributes, &number), 0);
-    }
-    contents = contents_of(pool);
-    assert_int_equal(contents.count, 30);
-    assert_int_equal(contents.error, 0);
-    check_free(pool, &contents);
-    pool_close(pool);
-}
-
-static void test_full(void **state)
-{
-    char *bytes = calloc(1, FILE_SIZE);
-    struct pool_key key = key_of(1);
-    struct pool_draft *draft;
-    struct pool *pool;
-    uint64_t number;
-
-    image_make(base, SIZE, 2);
-    pool = image_open(base, SIZE);
-    assert_int_equal(pool_begin(pool, &key, &draft), 0);
-    assert_int_equal(pool_write(draft, 0, bytes, FILE_SIZE), 0);
-    assert_int_equal(pool_write(draft, FILE_SIZE, bytes, FILE_SIZE), -ENOSPC);
-    pool_drop(draft);
-    assert_int_equal(pool->data.free, pool->data.units);
-    assert_int_equal(image_commit(pool, 1, "/a", 1, 10, &number), 0);
-    assert_int_equal(image_commit(pool, 2, "/b", 2, 10, &number), 0);
-    assert_int_equal(image_commit(pool, 3, "/c", 3, 10, &number), -ENOSPC); /* no slot */
-    assert_int_equal(number, 2);
-    pool_close(pool);
-    free(bytes);
-}
-
 /* ---- versions ---- */
 
 static void test_attributes(void **state)
@@ -292,7 +76,7 @@ static void test_attributes(void **state)
     assert_int_equal(pool_begin(pool, &key, &draft), 0);
     assert_int_equal(pool_commit(draft, &attributes, &number), 0);
     for (int i = 0; i < 2; i++) {
-        version = newest(pool);
+        version = image_newest(pool);
         assert_memory_equal(&version.key, &key, sizeof(key));
         assert_string_equal(version.attributes.path, "/d/ckpt.pt");
         assert_string_equal(version.attributes.job, "train");
@@ -329,7 +113,7 @@ static void test_numbers(void **state)
         assert_int_equal(image_commit(pool, i, "/n", i + 1, 100, &number), 0);
         assert_true(number > last);
         last = number;
-        version = newest(pool);
+        version = image_newest(pool);
         assert_int_equal(pool_remove(pool, &version), 0);
         assert_int_equal(pool_remove(pool, &version), -ESTALE);
         pool_close(pool);
@@ -348,7 +132,7 @@ static void test_rename(void **state)
     pool = image_open(base, SIZE);
     assert_int_equal(image_commit(pool, 1, "/old", 1, 5000, &first), 0);
     assert_int_equal(image_commit(pool, 1, "/tmp", 2, 6000, &second), 0);
-    version = newest(pool);
+    version = image_newest(pool);
     assert_int_equal(pool_pin(pool, &version, true), 0);
     assert_int_equal(pool_rename(pool, &other, "/new", POOL_SETTLED_AS_IT_WAS, &number), -ENOENT);
     assert_int_equal(pool_rename(pool, &key, "/new", POOL_SETTLED_AS_IT_WAS, &number), 0);
@@ -379,12 +163,12 @@ static void test_pin(void **state)
     pool = image_open(base, SIZE);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(image_commit(pool, 1, "/p", 1, 100, &number), 0);
-        version = newest(pool);
+        version = image_newest(pool);
         assert_false(version.pinned); /* not by what its slot held before */
         assert_int_equal(pool_pin(pool, &version, true), 0);
         pool_close(pool);
         pool = image_open(base, SIZE);
-        version = newest(pool);
+        version = image_newest(pool);
         assert_true(version.pinned);
         assert_int_equal(pool_remove(pool, &version), 0);
     }
@@ -521,10 +305,10 @@ static void test_rename_settled(void **state)
     pool = image_open(base, SIZE);
     commit(pool, 1, "/t/a.tmp", true);
     assert_int_equal(pool_rename(pool, &key, "/t/a", POOL_SETTLED_AS_IT_WAS, &number), 0);
-    assert_true(newest(pool).attributes.settled);
+    assert_true(image_newest(pool).attributes.settled);
     commit(pool, 2, "/t/b", false);
     assert_int_equal(pool_rename(pool, &key, "/t/c", POOL_SETTLED_AS_IT_WAS, &number), 0);
-    assert_false(newest(pool).attributes.settled);
+    assert_false(image_newest(pool).attributes.settled);
     pool_close(pool);
 }
 
@@ -666,8 +450,6 @@ static void test_siphash(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_drafts),       cmocka_unit_test(test_fragmented),
-        cmocka_unit_test(test_ahead),        cmocka_unit_test(test_full),
         cmocka_unit_test(test_attributes),   cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_rename),       cmocka_unit_test(test_pin),
         cmocka_unit_test(test_room),         cmocka_unit_test(test_room_slots),

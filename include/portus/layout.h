@@ -116,6 +116,7 @@ struct portus_pool_body {
 
 #define PORTUS_POOL_BODY_MAGIC 0x59444f42u /* "BODY" */
 #define PORTUS_POOL_SETTLED 1u
+#define PORTUS_POOL_EARLY 2u /* committed before the file itself had all of it */
 
 struct portus_pool_extent {
     uint64_t offset; /* in the file */

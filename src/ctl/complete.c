@@ -5,9 +5,11 @@
  * Needs no decision of a person, so it may be done for a whole directory, and is what an
  * open does with PORTUS_RESTORE=auto (preload/restore.c runs this). A file is completed
  * only from its own version: the newest of its path must be of this very file (file system
- * and handle), and the file must not have been changed since that version was made. So
- * what a later save left short is not filled up with an older step's bytes, and a directory
- * never becomes a mixture of two. Then restore.c compares and completes, as ever.
+ * and handle), and the file must not have been changed since that version was made. (One that was
+ * committed before it was drained, as with PORTUS_ORDER=relaxed, and not known to be drained, has
+ * changed by the drain alone.) So what a later save left short is not filled up with an older
+ * step's bytes, and a directory never becomes a mixture of two. Then restore.c compares and
+ * completes, as ever.
  *
  * --list says which files that may be, and opens none of them: one that is being saved
  * would lose its lease.
@@ -46,6 +48,9 @@ static enum state look(const struct pool_version *version, const char *path, str
         (uint64_t)status->st_size >= version->attributes.size)
         return RIGHT;
     if (store_nanoseconds(&status->st_mtim) <= version->attributes.mtime)
+        return CUT;
+    /* The drain was writing it, and has not come to its end. */
+    if (version->attributes.early && status->st_size != 0)
         return CUT;
     return status->st_size == 0 ? EMPTY : RIGHT;
 }

@@ -158,7 +158,8 @@ int body_make(struct body *body, const struct pool_key *key,
         .mode = attributes->mode,
         .uid = attributes->uid,
         .gid = attributes->gid,
-        .flags = attributes->settled ? PORTUS_POOL_SETTLED : 0,
+        .flags = (attributes->settled ? PORTUS_POOL_SETTLED : 0) |
+                 (attributes->early ? PORTUS_POOL_EARLY : 0),
         .handle_type = key->handle_type,
         .handle_bytes = key->handle_bytes,
         .path_bytes = path_bytes,
@@ -220,6 +221,7 @@ struct pool_attributes body_attributes(const struct portus_pool_body *head, cons
         .uid = head->uid,
         .gid = head->gid,
         .settled = head->flags & PORTUS_POOL_SETTLED,
+        .early = head->flags & PORTUS_POOL_EARLY,
     };
 }
 

@@ -173,8 +173,8 @@ static int with_path(const struct body *old, const char *path, struct body *body
     return error;
 }
 
-int pool_rename(struct pool *pool, const struct pool_key *key, const char *path,
-                enum pool_settling settling, uint64_t *number)
+static int publish_anew(struct pool *pool, const struct pool_key *key, const char *path,
+                        enum pool_settling settling, bool drained, uint64_t *number)
 {
     struct body old = {0}, renamed = {0};
     struct entry *entry = NULL;
@@ -197,6 +197,8 @@ int pool_rename(struct pool *pool, const struct pool_key *key, const char *path,
             renamed.head->flags &= ~PORTUS_POOL_SETTLED;
         else if (settling == POOL_SETTLED)
             renamed.head->flags |= PORTUS_POOL_SETTLED;
+        if (drained)
+            renamed.head->flags &= ~PORTUS_POOL_EARLY;
         error = pool_publish(pool, &renamed, taken, entry->pinned, &committed);
     }
     if (error == 0) {
@@ -215,4 +217,16 @@ int pool_rename(struct pool *pool, const struct pool_key *key, const char *path,
     body_free(&old);
     body_free(&renamed);
     return error;
+}
+
+int pool_rename(struct pool *pool, const struct pool_key *key, const char *path,
+                enum pool_settling settling, uint64_t *number)
+{
+    return publish_anew(pool, key, path, settling, false, number);
+}
+
+int pool_drained(struct pool *pool, const struct pool_key *key, const char *path, bool settled,
+                 uint64_t *number)
+{
+    return publish_anew(pool, key, path, settled ? POOL_SETTLED : POOL_UNSETTLED, true, number);
 }

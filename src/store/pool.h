@@ -41,6 +41,7 @@ struct pool_attributes {
     uint64_t size;    /* of the file, bytes: what no write covered reads as zeros */
     int64_t mtime, ctime;
     uint32_t mode, uid, gid;
+    bool early;   /* its file has not all of it yet, as far as is known */
     bool settled; /* with this commit all files of its directory that were open are committed */
 };
 
@@ -101,6 +102,10 @@ enum pool_settling { POOL_SETTLED_AS_IT_WAS, POOL_SETTLED, POOL_UNSETTLED };
  * number. -ENOENT: there is none. */
 int pool_rename(struct pool *pool, const struct pool_key *key, const char *path,
                 enum pool_settling settling, uint64_t *number);
+
+/* The same of one that was committed early: by now its file has all of it. */
+int pool_drained(struct pool *pool, const struct pool_key *key, const char *path, bool settled,
+                 uint64_t *number);
 
 /* --- looking --- */
 

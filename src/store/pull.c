@@ -50,7 +50,7 @@ struct draft {
     uint64_t from, to; /* records between are its, if they say so */
     struct pulled pulled;
     uint64_t written, room; /* bytes; and for how many room was made in the user's share */
-    int name; /* the file, O_PATH; -1: it is on another machine */
+    int name;               /* the file, O_PATH; -1: it is on another machine */
     char path[PATH_MAX + 1];
 };
 
@@ -140,6 +140,7 @@ static int seal(struct store *store, struct draft *draft, const struct far_name 
     attributes = store_attributes(&status, draft->path, store->peer[draft->peer].job);
     attributes.size = size;
     attributes.mtime = time;
+    attributes.early = true;
     draft->pulled.draft = NULL; /* gone, whatever happens */
     return pool_commit(whole, &attributes, number);
 }

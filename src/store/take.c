@@ -81,9 +81,9 @@ static int renew(struct store *store, struct copying *now, const struct pool_key
     const struct pool_share share = store_share(store, now->file.uid);
 
     now->offset = (uint64_t)now->status.st_size;
-    if (!now->file.last || !store_whole(store, &share, now->path, now->file.listed))
-        return 0;
-    return pool_rename(store->pool, key, now->path, POOL_SETTLED, &now->renewed);
+    return pool_drained(store->pool, key, now->path,
+                        now->file.last && store_whole(store, &share, now->path, now->file.listed),
+                        &now->renewed);
 }
 
 static int begin(struct store *store, struct copying *now)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # PORTUS_ORDER=relaxed with a store, over a slow disk (an agent each of whose writes takes a while): a rename
 # waits until the store has committed what was saved, not until it is in its file. Then all is killed.
-# Right: the rename comes before the drain ends; what stands is short; portusctl restore makes it whole, byte
-# for byte. A file of which the log does not hold all is waited for until it is drained.
+# Right: the rename comes before the drain ends; what stands is short; portusctl complete makes it whole, byte
+# for byte, and restore does. One that was drained, and cut by somebody after that, is left alone. A file of which the log does not hold all is waited for until it is drained.
 # run: script timeout=180
 import os
 import signal
@@ -69,19 +69,33 @@ def one(how):
     if how == "whole":
         known = agents.until(lambda: any(v["path"] == f"{directory}/final" for v in versions.newest(pool)), 10, 0.05)
         trial.expect(known, "the store does not hear of the new name")
+    if how == "drained":
+        final = os.path.join(directory, "final")
+        trial.expect(agents.until(lambda: os.path.getsize(final) > 8 << 20 and final not in agents.held(job, directory),
+                                   30, 0.1),
+                     "it is not drained")
     for pid in [process.pid, *agents.pids(job), *agents.stores(pool)]:
         os.kill(pid, signal.SIGKILL)
     out = program.finish(process, 30)
     trial.expect(line, f"{how}: it ended before", out)
     final, expected = os.path.join(directory, "final"), contents(os.path.join(directory, "expected"))
+    if how == "drained":
+        trial.expect(contents(final) == expected, "drained: other bytes")
+        os.truncate(final, 5 << 20)
+        subprocess.run([CTL, "complete", "--store", pool, final], capture_output=True, check=False)
+        trial.expect(contents(final) == expected[:5 << 20], "what somebody has cut is completed")
+        return
     stands = contents(final)
     print(f"{how}: the rename took {float(line):.3f} s, {len(stands)} of {len(expected)} bytes stand")
     if how == "cut":
         trial.expect(stands == expected + bytes(len(stands) - len(expected)), "cut: not drained before the rename")
         return
     trial.expect(len(stands) < len(expected) and expected.startswith(stands), "the rename waited for the drain", out)
-    done = subprocess.run([CTL, "restore", "--store", pool, final], capture_output=True, text=True, check=False)
-    trial.expect(done.returncode == 0 and contents(final) == expected, f"restore: {done.stdout}{done.stderr}")
+    for command in ("complete", "restore"):
+        done = subprocess.run([CTL, command, "--store", pool, final], capture_output=True, text=True, check=False)
+        trial.expect(done.returncode == 0 and contents(final) == expected, f"{command}: {done.stdout}{done.stderr}")
+        with open(final, "wb") as f:
+            f.write(stands)
 
 
 library = os.path.join(trial.TOP, "slow.so")
@@ -91,4 +105,5 @@ with open(AGENT, "w", encoding="ascii") as f:
     f.write(f'#!/bin/sh\nLD_PRELOAD={library} exec {program.BUILD}/portus-agent "$@"\n')
 os.chmod(AGENT, 0o755)
 one("whole")
+one("drained")
 one("cut")

@@ -103,7 +103,7 @@ $(B)/portus-carrier: $(CARRIER) $(TRANSPORT) $(COMMON)
 	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lssl -lcrypto -ldl
 
 $(B)/portusctl: $(CTL) $(CTLPARTS) $(CLIENT) $(COMMON)
-	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ $(CTLLIBS)
+	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -pthread -o $@ $^ $(CTLLIBS) -lm
 
 $(B)/portus_rdma.so: $(VERBS)
 	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -shared -Wl,-z,defs -o $@ $^ -lrdmacm -libverbs

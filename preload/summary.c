@@ -53,6 +53,8 @@ void summary_captured(uint64_t bytes, uint64_t nanoseconds)
 {
     atomic_fetch_add(&count.bytes, bytes);
     atomic_fetch_add(&count.capture_ns, nanoseconds);
+    if (shim_control() != NULL)
+        atomic_fetch_add(&shim_control()->capture_ns, nanoseconds);
 }
 
 void summary_referred(uint64_t bytes)

@@ -8,7 +8,7 @@
 _portusctl()
 {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-    local commands="status wait off on doctor pool ls versions diff restore complete verify pin unpin rm gc export import scrub key try version help"
+    local commands="status wait off on doctor pool ls versions diff restore complete verify pin unpin rm gc export import scrub key try top advise version help"
     local words=""
 
     COMPREPLY=()
@@ -17,7 +17,7 @@ _portusctl()
         return
     fi
     case $previous in
-    --job | --timeout | --version | --objects | --pace | --kills) return ;;
+    --job | --timeout | --version | --objects | --pace | --kills | --interval | --mtbf | --stall | --drain | --restart | --plain | --files) return ;;
     --store | --to | --from)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$current")
@@ -55,6 +55,8 @@ _portusctl()
     pin | unpin | rm) words="--store --version --help" ;;
     key) words="--help" ;;
     try) words="--json --from --to --kills --timeout --help" ;;
+    top) words="--once --interval --job --help" ;;
+    advise) words="--json --mtbf --stall --drain --restart --plain --files --help" ;;
     version) words="--job --help" ;;
     esac
     case $current in

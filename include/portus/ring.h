@@ -150,9 +150,10 @@ struct portus_control {
     char last_error[PORTUS_ERROR_TEXT]; /* for people */
     struct portus_session session[PORTUS_SESSIONS];
     struct portus_file file[PORTUS_FILES];
-    /* Counted by clients, for metrics: calls that waited for the drain; saves that were not
+    /* Counted by clients, for metrics: calls that waited for the drain, and how
+     * long captured writes took; saves that were not
      * captured, by reason. */
-    _Atomic uint64_t waits, waited_ns;
+    _Atomic uint64_t waits, waited_ns, capture_ns;
     _Atomic uint64_t refused[PORTUS_REASON_COUNT];
 };
 

@@ -179,6 +179,9 @@ static void put_all(struct agent *agent, struct portus_metrics *metrics, bool en
                        (double)atomic_load(&control->waits));
     portus_metrics_one(metrics, "portus_wait_seconds_total", "counter", "How long they did.",
                        (double)atomic_load(&control->waited_ns) / 1e9);
+    portus_metrics_one(metrics, "portus_capture_seconds_total", "counter",
+                       "How long captured writes took.",
+                       (double)atomic_load(&control->capture_ns) / 1e9);
     portus_metrics_one(metrics, "portus_errors_total", "counter", "Errors that the agent met.",
                        (double)atomic_load(&control->errors));
     portus_metrics_one(metrics, "portus_worker_restarts_total", "counter",

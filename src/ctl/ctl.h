@@ -41,6 +41,8 @@ int diff_main(int argc, char **argv);
 int export_main(int argc, char **argv);
 int import_main(int argc, char **argv);
 int try_main(int argc, char **argv);
+int top_main(int argc, char **argv);
+int advise_main(int argc, char **argv);
 
 /* portusctl pool badblocks, for pool.c. */
 struct options;
@@ -70,21 +72,28 @@ enum {
     OPTION_EXTENTS = 1 << 17,
     OPTION_FROM = 1 << 18,
     OPTION_KILLS = 1 << 19,
+    OPTION_ONCE = 1 << 21,
+    OPTION_INTERVAL = 1 << 22,
+    OPTION_ADVISE = 1 << 23,  /* --mtbf, --stall, --drain, --restart, --plain, --files */
     OPTION_COMMAND = 1 << 20, /* the first operand begins a command, with options of its own */
 };
 
 struct options {
-    int json;            /* --json was given */
-    const char *job;     /* --job NAME, otherwise PORTUS_JOB, otherwise "" */
-    uint64_t timeout_ns; /* --timeout SECONDS; UINT64_MAX: none */
-    const char *store;   /* --store POOL, otherwise PORTUS_STORE, otherwise "" */
-    const char *to;      /* --to DIR, or NULL */
-    const char *from;    /* --from DIR, or NULL */
-    uint64_t kills;      /* --kills N; UINT64_MAX: not given */
-    uint64_t version;    /* --version N; 0: not given */
-    uint64_t objects;    /* --objects N; 0: not given */
-    uint64_t pace;       /* --pace SIZE, bytes a second; 0: not given */
-    int force;           /* --force, --background, ... were given */
+    int json;             /* --json was given */
+    const char *job;      /* --job NAME, otherwise PORTUS_JOB, otherwise "" */
+    uint64_t timeout_ns;  /* --timeout SECONDS; UINT64_MAX: none */
+    const char *store;    /* --store POOL, otherwise PORTUS_STORE, otherwise "" */
+    const char *to;       /* --to DIR, or NULL */
+    const char *from;     /* --from DIR, or NULL */
+    uint64_t kills;       /* --kills N; UINT64_MAX: not given */
+    uint64_t interval_ns; /* --interval SECONDS; 0: not given */
+    uint64_t files;       /* --files N; 0: not given */
+    double mtbf, stall, drain, restart, plain; /* seconds; -1: not given */
+    int once;
+    uint64_t version; /* --version N; 0: not given */
+    uint64_t objects; /* --objects N; 0: not given */
+    uint64_t pace;    /* --pace SIZE, bytes a second; 0: not given */
+    int force;        /* --force, --background, ... were given */
     int background, long_list, all, tar, clear, remove_damaged, list, extents;
     const struct portus_env *env;
     int wrong_env; /* PORTUS_* variables with wrong values; each has been named */

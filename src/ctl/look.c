@@ -109,6 +109,7 @@ static void copy_session(struct view_session *out, struct portus_session *sessio
     out->drained = LOAD(session->drained);
     out->captured = LOAD(session->captured);
     out->ring_bytes = LOAD(session->ring_bytes);
+    out->claimed = LOAD(session->claimed);
     if (out->tail > out->head)
         out->tail = out->head;
     if (out->drained > out->captured)
@@ -151,6 +152,12 @@ void look(struct view *view, struct portus_control *control)
     view->restarts = LOAD(control->restarts);
     view->errors = LOAD(control->errors);
     view->uptime_ns = since(now, ONCE(control->started_ns));
+    view->store = LOAD(control->store);
+    view->waits = LOAD(control->waits);
+    view->waited_ns = LOAD(control->waited_ns);
+    view->refused = 0;
+    for (unsigned i = 0; i < PORTUS_REASON_COUNT; i++)
+        view->refused += LOAD(control->refused[i]);
     view->undrained_limit = LOAD(control->undrained_limit);
     view->drain_rate = LOAD(control->drain_rate);
     view->drained_files = LOAD(control->drained_files);

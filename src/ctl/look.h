@@ -21,6 +21,7 @@ struct view_session {
     uint64_t captured;   /* bytes; never less than ... */
     uint64_t drained;
     uint64_t ring_bytes;
+    uint64_t claimed; /* records that a store has pulled; PORTUS_UNCLAIMED: it pulls none */
 };
 
 struct view_file {
@@ -42,6 +43,9 @@ struct view {
     uint32_t progress; /* read before everything else: for look_pause() */
     uint32_t errors;
     uint64_t uptime_ns;
+    uint32_t store;            /* PORTUS_WELCOME_*; 0: none */
+    uint64_t waits, waited_ns; /* of programs, in calls */
+    uint64_t refused;          /* files that were not captured */
     uint64_t undrained_limit, drain_rate, drained_files, drained_bytes;
     char last_error[PORTUS_ERROR_TEXT + 1];
     unsigned sessions; /* those that are not free */

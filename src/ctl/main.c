@@ -125,6 +125,21 @@ static const struct command {
      "again, and has it fill a small disk. Says what differs, which files are captured and\n"
      "why others are not, and what a save gains. All else that CMD touches is touched by each\n"
      "run. Exit status: 0 nothing differs, 1 something does, 2 it could not be tried.\n"},
+    {"top", top_main, "[--once] [--interval SECONDS] [--job NAME]", "watch saves, drains and pulls",
+     "Shows once a second what moves: bytes saved and drained a second, what is left, for each\n"
+     "program and live file; what a store still has to pull; waits and errors. q ends it. With\n"
+     "--once, or if standard output is no terminal, one look.\n"},
+    {"advise", advise_main,
+     "[--json] --mtbf TIME [--stall TIME] [--drain TIME] [--restart TIME] [--plain TIME] "
+     "[--files N] [METRICS...]",
+     "say how often to save",
+     "Says which interval between saves loses least, by Young and Daly, and shows how that is\n"
+     "computed: from the time between failures (--mtbf: of the whole job), what a save stops the\n"
+     "program for (--stall), how long it takes until it is in its file (--drain) and to begin "
+     "again\n"
+     "(--restart). Stall and drain are taken from METRICS, files that PORTUS_METRICS has written,\n"
+     "of saves of N files each (1). --plain: what a save takes without Portus, to be compared.\n"
+     "A TIME is in seconds, or has m, h or d behind it.\n"},
     {"version", version_main, "[--job NAME]", "show versions and where the shim is",
      "Shows the versions of portusctl and of the agent, if one runs, and the shim's path.\n"},
 };
@@ -201,6 +216,41 @@ static int parse_count(uint64_t *value, const char *text)
     return errno || end == text || *end || text[0] == '-' || *value == 0 ? -EINVAL : 0;
 }
 
+/* Seconds, or with m, h or d behind it minutes, hours or days. Returns 0 or -EINVAL. */
+static int parse_span(double *seconds, const char *text)
+{
+    static const struct {
+        char letter;
+        double seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    double unit = 1, value;
+    char *end;
+
+    errno = 0;
+    value = strtod(text, &end);
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        if (end[0] == units[i].letter && end[1] == '\0') {
+            unit = units[i].seconds;
+            end++;
+            break;
+        }
+    if (end == text || *end != '\0' || errno || !isfinite(value) || value < 0 ||
+        value * unit > 1e10)
+        return -EINVAL;
+    *seconds = value * unit;
+    return 0;
+}
+
+static int parse_advise(struct options *options, const char *name, const char *text)
+{
+    return strcmp(name, "files") == 0     ? parse_count(&options->files, text)
+           : strcmp(name, "mtbf") == 0    ? parse_span(&options->mtbf, text)
+           : strcmp(name, "stall") == 0   ? parse_span(&options->stall, text)
+           : strcmp(name, "drain") == 0   ? parse_span(&options->drain, text)
+           : strcmp(name, "restart") == 0 ? parse_span(&options->restart, text)
+                                          : parse_span(&options->plain, text);
+}
+
 int options_parse(struct options *options, int argc, char **argv, unsigned accepts)
 {
     static const struct option known[] = {
@@ -221,15 +271,30 @@ int options_parse(struct options *options, int argc, char **argv, unsigned accep
         {"extents", no_argument, NULL, OPTION_EXTENTS},
         {"from", required_argument, NULL, OPTION_FROM},
         {"kills", required_argument, NULL, OPTION_KILLS},
+        {"once", no_argument, NULL, OPTION_ONCE},
+        {"interval", required_argument, NULL, OPTION_INTERVAL},
+        {"mtbf", required_argument, NULL, OPTION_ADVISE},
+        {"stall", required_argument, NULL, OPTION_ADVISE},
+        {"drain", required_argument, NULL, OPTION_ADVISE},
+        {"restart", required_argument, NULL, OPTION_ADVISE},
+        {"plain", required_argument, NULL, OPTION_ADVISE},
+        {"files", required_argument, NULL, OPTION_ADVISE},
         {"job", required_argument, NULL, OPTION_JOB},
         {"timeout", required_argument, NULL, OPTION_TIMEOUT},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
     static struct portus_env env;
-    int option;
+    int option, which = 0;
 
-    *options = (struct options){.env = &env, .timeout_ns = UINT64_MAX, .kills = UINT64_MAX};
+    *options = (struct options){.env = &env,
+                                .timeout_ns = UINT64_MAX,
+                                .kills = UINT64_MAX,
+                                .mtbf = -1,
+                                .stall = -1,
+                                .drain = -1,
+                                .restart = -1,
+                                .plain = -1};
     options->wrong_env = portus_env_load(&env);
     options->job = env.job;
     options->store = env.store;
@@ -237,7 +302,7 @@ int options_parse(struct options *options, int argc, char **argv, unsigned accep
     opterr = 0;
     optind = 1;
     while ((option = getopt_long(argc, argv, accepts & OPTION_COMMAND ? "+:hl" : ":hl", known,
-                                 NULL)) != -1) {
+                                 &which)) != -1) {
         if (option == 'h') {
             help(2, (char *[]){"help", argv[0]});
             exit(CTL_OK);
@@ -284,6 +349,20 @@ int options_parse(struct options *options, int argc, char **argv, unsigned accep
             (option == OPTION_KILLS && options->kills != 0 &&
              parse_count(&options->kills, optarg))) {
             complain("%s: %.64s is no number from 1 up", argv[0], optarg);
+            return -1;
+        }
+        options->once |= option == OPTION_ONCE;
+        if (option == OPTION_ADVISE && parse_advise(options, known[which].name, optarg) != 0) {
+            complain("%s: --%s %.64s: give %s", argv[0], known[which].name, optarg,
+                     strcmp(known[which].name, "files") == 0
+                         ? "a number from 1 up"
+                         : "a time, for example 90, 0.2, 30m, 8h or 3d");
+            return -1;
+        }
+        if (option == OPTION_INTERVAL &&
+            (parse_seconds(&options->interval_ns, optarg) || options->interval_ns < 10000000 ||
+             options->interval_ns > 3600000000000ull)) {
+            complain("%s: --interval %.64s: give seconds, from 0.01 to 3600", argv[0], optarg);
             return -1;
         }
         if (option == OPTION_TIMEOUT && parse_seconds(&options->timeout_ns, optarg)) {

@@ -2,8 +2,7 @@
 /*
  * status.c -- portusctl status: what the agent does just now
  *
- * One look, printed for a person or as JSON. Not a monitor: `watch portusctl
- * status` is one. Nothing is asked of the agent, which may be busy or stopped:
+ * One look, printed for a person or as JSON. Not a monitor: top.c is one. Nothing is asked of the agent, which may be busy or stopped:
  * all is read from the memory that it shares.
  */
 #include <fcntl.h>

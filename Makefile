@@ -6,6 +6,7 @@
 #   make check-sanitize   the agent and unit tests under ASan, UBSan, TSan
 #   make check-errors     a save with each of its system calls failing in turn
 #   make fuzz       random programs plainly and with the shim, without an end (F='--seconds 60')
+#   make fuzz-parsers   what reads text and packets of others, ten minutes (F=-max_total_time=60); needs clang
 #   make fuzz-pool  hostile pool images, without an end (F=-max_total_time=60); needs clang
 #   make fuzz-far   hostile clients of a store on another machine, without an end; needs clang
 #   make check-kills   kills at every system call, 10,000 of them (K='--kills 500')
@@ -85,7 +86,7 @@ PROGRAMS += $(B)/libportus_shim.so
 endif
 
 .PHONY: all man tests check check-sanitize check-unit check-errors check-kills check-vm check-schedules check-world \
-  fuzz fuzz-far fuzz-pool bench install dist wheel clean format tidy
+  fuzz fuzz-far fuzz-parsers fuzz-pool bench install dist wheel clean format tidy
 .DELETE_ON_ERROR:
 all: $(PROGRAMS) $(B)/portus-run
 
@@ -262,6 +263,15 @@ fuzz-far:
 	  -o $(B)/fuzz-far/far_fuzz tests/fuzz/far_fuzz.c \
 	  $(filter-out src/store/main.c src/transport/wire.c,$(patsubst $(B)/%.o,%.c,$(STORE) $(TRANSPORT) $(COMMON))) -lpmem2 -ldl
 	$(B)/fuzz-far/far_fuzz -timeout=20 -max_len=2000 $(F) $(B)/fuzz-far/corpus
+
+# What reads text and packets of others, for ten minutes.
+fuzz-parsers:
+	@mkdir -p $(B)/fuzz-parsers/corpus
+	clang $(filter-out -MMD -MP,$(BASE)) -Wno-missing-prototypes -O1 -g -fsanitize=fuzzer,address,undefined \
+	  -fno-sanitize-recover=undefined -o $(B)/fuzz-parsers/parsers_fuzz tests/fuzz/parsers_fuzz.c \
+	  src/ctl/try_saves.c src/store/config.c src/transport/key.c $(patsubst $(B)/%.o,%.c,$(FORMAT) $(COMMON))
+	python3 tests/fuzz/seeds.py $(B)/fuzz-parsers/corpus
+	cd $(B)/fuzz-parsers && ./parsers_fuzz -timeout=10 -max_len=4096 $(or $(F),-max_total_time=600) corpus
 
 bench: all $(BENCH)
 	B=$(B) python3 tests/bench/bench.py

@@ -75,8 +75,8 @@ VM       += $(B)/tests/vm/pull
 endif
 LIBC_ONLY ?= no
 ifeq ($(LIBC_ONLY),yes)
-CTL      := $(filter-out $(patsubst %,$(B)/src/ctl/%.o,badblocks complete dial diff export import keep key \
-              pool portable restore scrub vault versions),$(CTL)) $(B)/src/ctl/storeless.o
+CTL      := $(filter-out $(patsubst %,$(B)/src/ctl/%.o,badblocks complete dial diff doctor_store export import \
+              keep key pool portable restore scrub vault versions),$(CTL)) $(B)/src/ctl/storeless.o
 PROGRAMS := $(B)/portus-agent $(B)/portusctl
 CTLPARTS :=
 CTLLIBS  :=

@@ -7,10 +7,20 @@
  */
 #include "ctl/ctl.h"
 #include "ctl/dial.h"
+#include "ctl/doctor.h"
 
 /* There is nothing here that would reach a store. */
 void dial_setup(const char *key)
 {
+}
+
+/* Nor is there a portus-carrier, which an agent reaches it by. */
+void doctor_store(struct doctor *doctor, const char *list)
+{
+    doctor_say(doctor, SLOWER, "store", "use the package for the system, or make install",
+               "%.200s: this is a build without stores on other machines: no versions are kept "
+               "there",
+               list);
 }
 
 static int elsewhere(const char *command)

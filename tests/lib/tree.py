@@ -80,10 +80,11 @@ def make(suite, packages=()):
 
 def start(top, argv, ckpt, read_only=False, user=0, env=None, **options):
     """Starts argv as process 1 of a container of the tree, in /ckpt, with these variables and no others."""
-    env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "PORTUS_SUMMARY": "1",
-           "PORTUS_SAMPLE": "0", **(env or {})}
-    return program.start([*UNSHARE, "sh", "-c", ENTER, "container", top, ckpt, "ro" if read_only else "rw", str(user), *argv],
-                         "/", env, **options)
+    inside = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "PORTUS_SUMMARY": "1",
+              "PORTUS_SAMPLE": "0", **(env or {})}
+    return program.start([*UNSHARE, "sh", "-c", ENTER, "container", top, ckpt, "ro" if read_only else "rw", str(user),
+                          "env", "-i", *(f"{k}={v}" for k, v in inside.items()), *argv],
+                         "/", {"PATH": os.environ["PATH"], "LC_ALL": "C"}, **options)
 
 
 def run(top, argv, ckpt=None, timeout=120, **more):

@@ -78,6 +78,8 @@ try:
     trial.expect(out.status in (0, 1) and b"off  " not in out.out, "doctor", out)
     out = run(f"{bin_}/portusctl", "ls")
     trial.expect(out.status == 2 and b"built without the store" in out.err, "ls", out)
+    out = run(f"{bin_}/portusctl", "doctor", "tcp://127.0.0.1")
+    trial.expect(b"without stores on other machines" in out.out, "doctor of a store", out)
     out = run(f"{bin_}/portus-run", "--version")
     trial.expect(out.status == 0 and b"portusctl" in out.out, "portus-run --version", out)
 

@@ -280,7 +280,7 @@ install: all man
 	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
 	  $(DESTDIR)$(PREFIX)/share/man/man7 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	install -m 755 $(B)/libportus_shim.so $(B)/portus-agent $(B)/portusd $(B)/portus-carrier \
-	  $(DESTDIR)$(LIBDIR)
+	  scripts/slurm-task $(DESTDIR)$(LIBDIR)
 	if [ -e $(B)/portus_rdma.so ]; then install -m 755 $(B)/portus_rdma.so $(DESTDIR)$(LIBDIR); fi
 	install -m 755 $(B)/portusctl $(B)/portus-run $(DESTDIR)$(PREFIX)/bin
 	ln -sf $(PREFIX)/bin/portusctl $(DESTDIR)$(LIBDIR)/portusctl

@@ -15,6 +15,7 @@
 #   make bench      the measured table     (ratios of one run)
 #   make install    DESTDIR= PREFIX=/usr/local
 #   make dist       a source archive
+#   make deb        Debian packages, build/dist/*.deb: see scripts/deb
 #   make wheel      a Python wheel, build/dist/portus_shim-*.whl: see scripts/wheel
 #
 # Variants: make B=build-asan SANITIZE=address,undefined   (agent, portusctl, unit tests)
@@ -86,7 +87,7 @@ PROGRAMS += $(B)/libportus_shim.so
 endif
 
 .PHONY: all man tests check check-sanitize check-unit check-errors check-kills check-vm check-schedules check-world \
-  fuzz fuzz-far fuzz-parsers fuzz-pool bench install dist wheel clean format tidy
+  fuzz fuzz-far fuzz-parsers fuzz-pool bench install dist deb wheel clean format tidy
 .DELETE_ON_ERROR:
 all: $(PROGRAMS) $(B)/portus-run
 
@@ -296,6 +297,9 @@ install: all man
 
 dist:
 	git archive --prefix=portus-$(VERSION)/ -o portus-$(VERSION).tar.gz HEAD
+
+deb:
+	sh scripts/deb
 
 wheel:
 	sh scripts/wheel

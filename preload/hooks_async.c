@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "promise.h"
 #include "real.h"
 #include "shim.h"
 
@@ -25,6 +26,8 @@
     {                                                                                              \
         struct file *file = fdtab_file(job->aio_fildes);                                           \
         int error = file != NULL ? file_release(file, job->aio_fildes) : 0;                        \
+                                                                                                   \
+        promise_settle();                                                                          \
                                                                                                    \
         if (error != 0) {                                                                          \
             errno = error;                                                                         \
@@ -42,12 +45,14 @@ AIO(aio_fsync64, (int operation, struct aiocb64 *job), (operation, job))
 
 EXPORT int lio_listio(int mode, struct aiocb *const jobs[], int count, struct sigevent *event)
 {
+    promise_settle();
     shim_release_open();
     return real_lio_listio(mode, jobs, count, event);
 }
 
 EXPORT int lio_listio64(int mode, struct aiocb64 *const jobs[], int count, struct sigevent *event)
 {
+    promise_settle();
     shim_release_open();
     return real_lio_listio64(mode, jobs, count, event);
 }
@@ -58,6 +63,8 @@ int io_submit(void *context, long count, void **jobs);
 EXPORT int io_submit(void *context, long count, void **jobs)
 {
     int saved = errno, result = shim_release_all();
+
+    promise_settle(); /* the kernel may read it when the call has returned */
 
     if (result != 0)
         return result;
@@ -85,6 +92,7 @@ EXPORT int io_submit(void *context, long count, void **jobs)
         if (found == NULL)                                                                         \
             return -ENOSYS;                                                                        \
         error = shim_release_all();                                                                \
+        promise_settle();                                                                          \
         return error != 0 ? error : found arguments;                                               \
     }
 

@@ -30,6 +30,7 @@
 #include <utime.h>
 
 #include "file.h"
+#include "promise.h"
 #include "real.h"
 #include "shim.h"
 #include "syscalls.h"
@@ -103,6 +104,10 @@
     CALL(execveat, ALWAYS,                                                                         \
          execveat((int)a, (const char *)b, (char *const *)c, (char *const *)d, (int)e))            \
     CALL(exit_group, ALWAYS, (_exit((int)a), 0))                                                   \
+    CALL(madvise, ALWAYS, madvise((void *)a, (size_t)b, (int)c))                                   \
+    CALL(mprotect, ALWAYS, mprotect((void *)a, (size_t)b, (int)c))                                 \
+    CALL(mremap, ALWAYS, (long)mremap((void *)a, (size_t)b, (size_t)c, (int)d, (void *)e))         \
+    CALL(vmsplice, ALWAYS, vmsplice((int)a, (const struct iovec *)b, (size_t)c, (unsigned)d))      \
     CALL(io_submit, ALWAYS, released() ? RAW : -1)                                                 \
     CALL(io_uring_enter, ALWAYS, released() ? RAW : -1)
 
@@ -141,6 +146,8 @@ static int set_times(int at, const char *path, const struct timespec times[2], i
 static bool released(void)
 {
     int error = shim_release_all();
+
+    promise_settle();
 
     if (error != 0)
         errno = -error;

@@ -389,7 +389,8 @@ static int hear(struct store *store, unsigned place)
         pool_look(store->pool, &state);
         if (!store->shared) /* rings are for a portusd of one's own */
             answer.flags = PORTUS_WELCOME_STORE | (state.durable ? PORTUS_WELCOME_DURABLE : 0);
-        return portus_message_send(peer->socket, &answer, NULL, 0);
+        error = portus_message_send(peer->socket, &answer, NULL, 0);
+        return error == -EAGAIN ? -ECONNRESET : error; /* it would wait for it in vain */
     }
     return store_hear_plain(store, place, &message);
 }

@@ -79,11 +79,13 @@ static void end(struct store *store, struct copying *now, int error, uint64_t nu
 static int renew(struct store *store, struct copying *now, const struct pool_key *key)
 {
     const struct pool_share share = store_share(store, now->file.uid);
+    int error;
 
     now->offset = (uint64_t)now->status.st_size;
-    return pool_drained(store->pool, key, now->path,
-                        now->file.last && store_whole(store, &share, now->path, now->file.listed),
-                        &now->renewed);
+    error = pool_drained(store->pool, key, now->path,
+                         now->file.last && store_whole(store, &share, now->path, now->file.listed),
+                         &now->renewed);
+    return error == -ENOSPC ? 0 : error; /* it is kept, as it is */
 }
 
 static int begin(struct store *store, struct copying *now)

@@ -168,7 +168,8 @@ class Commands:
         self.number += 1
         where, log = (os.path.join(self.top, f"{word}{self.number}") for word in ("w", "log"))
         shutil.copytree(self.model, where)
-        argv = [self.inject, "-d", log, str(PATIENCE), self.spell(point) if point else "none"]
+        seconds = PATIENCE * (len(SERVED) + 2 if name == "served" else 1)
+        argv = [self.inject, "-d", log, str(seconds), self.spell(point) if point else "none"]
         env = program.environment(f"faults-{os.getpid()}-{name}", PORTUS_LOG="warn")
         if name == "served":
             found, wrong = self.serve(argv, env, where)

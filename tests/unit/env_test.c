@@ -286,7 +286,8 @@ static void test_wrong(void **state)
         {"PORTUS_SAMPLE", "2K", "PORTUS_SAMPLE=2K is not 0 or more: 20 is used"},
         {"PORTUS_SAMPLE", "all", NULL},
         {"PORTUS_STORE", "pool",
-         "PORTUS_STORE=pool is not one of /PATH, unix:/PATH, tcp://HOST[:PORT]: none is used"},
+         "PORTUS_STORE=pool is not one of /PATH, unix:/PATH, tcp://HOST[:PORT], "
+         "rdma://HOST[:PORT]: none is used"},
         {"PORTUS_STORE", "tcp://", NULL},
         {"PORTUS_STORE", "tcp://host:", NULL},
         {"PORTUS_STORE", "tcp://host:65536", NULL},

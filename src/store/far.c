@@ -305,7 +305,7 @@ unsigned far_events(struct far *far, struct pollfd *events, unsigned room, bool 
 
 int far_step(struct far *far)
 {
-    uint64_t now = portus_now();
+    uint64_t now;
     int error = far->failed;
 
     if (error == 0)
@@ -314,6 +314,7 @@ int far_step(struct far *far)
         error = wire_flush(far->wire);
     if (error == -EAGAIN)
         error = 0;
+    now = portus_now(); /* after the turn, in which reads may have ended */
     if (error == 0 && (now - wire_heard(far->wire) > SILENT_NS ||
                        (far->reads_since != 0 && now - far->reads_since > ANSWER_NS)))
         error = -ETIMEDOUT;

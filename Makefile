@@ -70,6 +70,8 @@ MAN      := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 PROGRAMS := $(B)/portus-agent $(B)/portusd $(B)/portus-carrier $(B)/portusctl
 CTLPARTS := $(POOL) $(filter-out %/main.o,$(CARRIER)) $(TRANSPORT)
 CTLLIBS  := -lpmem2 -larchive -lssl -lcrypto -ldl
+# The plug-in's double, for what goes by it where there is no RDMA.
+VERBSTEST := $(B)/tests/verbs/portus_rdma.so
 ifeq ($(HAS_RDMA),yes)
 PROGRAMS += $(B)/portus_rdma.so
 VM       += $(B)/tests/vm/pull
@@ -159,6 +161,11 @@ $(B)/tests/kill/%: tests/kill/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -MMD -MP -o $@ $<
 
+$(VERBSTEST): tests/verbs/double.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -fPIC -fvisibility=hidden -Isrc -Wall -Wextra -Werror \
+	  -Wno-unused-parameter -MMD -MP -shared -o $@ $<
+
 $(B)/tests/vm/pull: tests/vm/pull.c $(B)/src/transport/verbs_load.o $(COMMON)
 	@mkdir -p $(@D)
 	ln -sf ../../portus_rdma.so $(@D)
@@ -214,7 +221,7 @@ $(B)/man/%: man/%.scd
 	scdoc <$< >$@
 
 man: $(MAN)
-tests: all $(UNIT) $(SHIMTEST) $(FUZZ) $(FAULTS) $(KILL) $(VM) $(EMU)
+tests: all $(UNIT) $(SHIMTEST) $(FUZZ) $(FAULTS) $(KILL) $(VM) $(EMU) $(VERBSTEST)
 
 check: tests $(MAN)
 	B=$(B) python3 tests/run

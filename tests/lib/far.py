@@ -28,11 +28,11 @@ def digest(path):
 class Store:
     """A pool and its portusd; keys: names that it knows."""
 
-    def __init__(self, size="256M", keys=("alice",), config=None, port=None):
+    def __init__(self, size="256M", keys=("alice",), config=None, port=None, scheme="tcp"):
         self.top = trial.fresh()
         self.pool, self.log = os.path.join(self.top, "pool"), os.path.join(self.top, "log")
         self.port = port or free_port()
-        self.name = f"tcp://127.0.0.1:{self.port}"
+        self.name = f"{scheme}://127.0.0.1:{self.port}"
         self.keys, self.config = os.path.join(self.top, "keys"), os.path.join(self.top, "conf")
         for name in keys:
             self.make_key(name)

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * double.c -- portus_rdma.so without RDMA, for machines that have none: tests of what goes by it
+ *
+ * A link is a unix socket, a READ process_vm_readv, a WRITE process_vm_writev with its number by the
+ * socket. VERBS_DOUBLE=FILE: with "break" in it each link breaks after a few reads, with "slow" each
+ * turn does one job. Not for what devices do: see tests/vm.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "transport/verbs.h"
+
+#define JOBS 256
+
+struct hail {
+    uint8_t secret[VERBS_SECRET];
+    int32_t pid;
+};
+
+struct job {
+    uint64_t address, cookie;
+    void *here;
+    uint32_t length, number;
+    bool push;
+};
+
+struct verbs_link {
+    struct verbs_link *next;
+    struct verbs *verbs;
+    enum verbs_state state;
+    bool dials;
+    int error, fd;
+    char why[VERBS_WHY];
+    struct hail hail;
+    int32_t pid; /* of the other end */
+    struct job job[JOBS];
+    uint64_t jobs, ended, told;
+    unsigned reads;
+    uint32_t pushed[64];
+    unsigned pushes_in, pushes_out;
+};
+
+struct verbs {
+    int epoll, listener;
+    struct verbs_link *links;
+};
+
+static bool asked_for(const char *what)
+{
+    char text[256] = "";
+    FILE *file = getenv("VERBS_DOUBLE") != NULL ? fopen(getenv("VERBS_DOUBLE"), "re") : NULL;
+
+    if (file == NULL)
+        return false;
+    if (fread(text, 1, sizeof(text) - 1, file) == 0)
+        text[0] = '\0';
+    fclose(file);
+    return strstr(text, what) != NULL;
+}
+
+static void watch(struct verbs *verbs, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+
+    epoll_ctl(verbs->epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+static int begin(struct verbs **out, const struct verbs_options *options, char *why)
+{
+    struct verbs *verbs = calloc(1, sizeof(*verbs));
+
+    verbs->epoll = epoll_create1(EPOLL_CLOEXEC);
+    verbs->listener = -1;
+    *out = verbs;
+    return 0;
+}
+
+static void break_off(struct verbs_link *link, int error, const char *why)
+{
+    if (link->state == VERBS_BROKEN)
+        return;
+    link->state = VERBS_BROKEN;
+    link->error = error;
+    snprintf(link->why, sizeof(link->why), "%s", why);
+    if (link->fd >= 0)
+        close(link->fd);
+    link->fd = -1;
+}
+
+static void close_link(struct verbs_link *link)
+{
+    struct verbs_link **at = &link->verbs->links;
+
+    break_off(link, -ECANCELED, "closed");
+    while (*at != link)
+        at = &(*at)->next;
+    *at = link->next;
+    free(link);
+}
+
+static void end(struct verbs *verbs)
+{
+    while (verbs->links != NULL)
+        close_link(verbs->links);
+    close(verbs->listener);
+    close(verbs->epoll);
+    free(verbs);
+}
+
+static int descriptor(const struct verbs *verbs)
+{
+    return verbs->epoll;
+}
+
+static void name(struct sockaddr_un *to, socklen_t *length, const struct sockaddr *address)
+{
+    *to = (struct sockaddr_un){.sun_family = AF_UNIX};
+    *length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+                          (size_t)sprintf(to->sun_path + 1, "portus-verbs-double-%u",
+                                          ntohs(((const struct sockaddr_in *)address)->sin_port)));
+}
+
+static int listen_at(struct verbs *verbs, const struct sockaddr *address, socklen_t length, char *why)
+{
+    struct sockaddr_un own;
+
+    name(&own, &length, address);
+    verbs->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (bind(verbs->listener, (struct sockaddr *)&own, length) < 0 || listen(verbs->listener, 64) < 0)
+        return -errno;
+    watch(verbs, verbs->listener);
+    return 0;
+}
+
+static struct verbs_link *new_link(struct verbs *verbs, const uint8_t *secret)
+{
+    struct verbs_link *link = calloc(1, sizeof(*link));
+
+    link->verbs = verbs;
+    link->fd = -1;
+    memcpy(link->hail.secret, secret, VERBS_SECRET);
+    link->hail.pid = getpid();
+    link->next = verbs->links;
+    verbs->links = link;
+    return link;
+}
+
+static int expect(struct verbs *verbs, const uint8_t *secret, struct verbs_link **out)
+{
+    *out = new_link(verbs, secret);
+    return 0;
+}
+
+static int dial(struct verbs *verbs, const struct sockaddr *address, socklen_t length,
+                const uint8_t *secret, struct verbs_link **out, char *why)
+{
+    struct verbs_link *link = new_link(verbs, secret);
+    struct sockaddr_un peer;
+
+    name(&peer, &length, address);
+    link->dials = true;
+    link->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (connect(link->fd, (struct sockaddr *)&peer, length) < 0 ||
+        send(link->fd, &link->hail, sizeof(link->hail), MSG_NOSIGNAL) < 0) {
+        snprintf(why, VERBS_WHY, "%s", strerror(errno));
+        close_link(link);
+        return -EHOSTUNREACH;
+    }
+    fcntl(link->fd, F_SETFL, O_NONBLOCK);
+    watch(verbs, link->fd);
+    *out = link;
+    return 0;
+}
+
+static void accept_one(struct verbs *verbs)
+{
+    struct verbs_link *link = verbs->links;
+    int fd = accept4(verbs->listener, NULL, NULL, SOCK_CLOEXEC);
+    struct hail hail;
+
+    if (fd < 0 || recv(fd, &hail, sizeof(hail), 0) != sizeof(hail)) {
+        close(fd);
+        return;
+    }
+    while (link != NULL && (link->dials || link->state != VERBS_BEGINS ||
+                            memcmp(link->hail.secret, hail.secret, VERBS_SECRET) != 0))
+        link = link->next;
+    if (link == NULL) {
+        close(fd);
+        return;
+    }
+    link->fd = fd;
+    link->pid = hail.pid;
+    link->state = VERBS_READY;
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    send(fd, &link->hail.pid, sizeof(link->hail.pid), MSG_NOSIGNAL);
+    watch(verbs, fd);
+}
+
+static void work(struct verbs_link *link, unsigned most)
+{
+    for (; most > 0 && link->ended < link->jobs && link->state == VERBS_READY; most--) {
+        struct job *job = &link->job[link->ended % JOBS];
+        struct iovec here = {job->here, job->length},
+                     there = {(void *)(uintptr_t)job->address, job->length};
+        ssize_t n = job->push ? process_vm_writev(link->pid, &here, 1, &there, 1, 0)
+                              : process_vm_readv(link->pid, &here, 1, &there, 1, 0);
+
+        if (!job->push && ++link->reads == 5 && asked_for("break")) {
+            break_off(link, -EIO, "the test wants it");
+            return;
+        }
+        if (n != (ssize_t)job->length ||
+            (job->push && send(link->fd, &job->number, sizeof(job->number), MSG_NOSIGNAL) < 0)) {
+            break_off(link, -EIO, "the other end's memory cannot be read or written");
+            return;
+        }
+        link->ended++;
+    }
+}
+
+static void turn(struct verbs *verbs)
+{
+    if (verbs->listener >= 0)
+        accept_one(verbs);
+    for (struct verbs_link *link = verbs->links; link != NULL; link = link->next) {
+        uint32_t word;
+        ssize_t n = -1;
+
+        while (link->fd >= 0 && link->pushes_in - link->pushes_out < 64 &&
+               (n = recv(link->fd, &word, sizeof(word), 0)) == (ssize_t)sizeof(word)) {
+            if (link->state == VERBS_READY) {
+                link->pushed[link->pushes_in++ % 64] = word;
+            } else {
+                link->pid = (int32_t)word;
+                link->state = VERBS_READY;
+            }
+        }
+        if (n == 0)
+            break_off(link, -ECONNRESET, "the other end has hung up");
+        work(link, asked_for("slow") ? 1 : 64);
+    }
+}
+
+static int keep(struct verbs *verbs, void *memory, size_t length, char *why)
+{
+    return 0;
+}
+
+static enum verbs_state state(const struct verbs_link *link)
+{
+    return link->state;
+}
+
+static int error_of(const struct verbs_link *link)
+{
+    return link->error;
+}
+
+static const char *why_of(const struct verbs_link *link)
+{
+    return link->why;
+}
+
+static int open_to(struct verbs_link *link, void *memory, size_t length, struct verbs_source *out,
+                   char *why)
+{
+    *out = (struct verbs_source){.address = (uintptr_t)memory};
+    return 0;
+}
+
+static void withdraw(struct verbs_link *link, const struct verbs_source *source)
+{
+}
+
+static bool pushed(struct verbs_link *link, uint32_t *number)
+{
+    if (link->pushes_in == link->pushes_out)
+        return false;
+    *number = link->pushed[link->pushes_out++ % 64];
+    return true;
+}
+
+static int put(struct verbs_link *link, struct job job)
+{
+    if (link->state != VERBS_READY)
+        return -ENOTCONN;
+    if (link->jobs - link->told == JOBS)
+        return -EAGAIN;
+    link->job[link->jobs++ % JOBS] = job;
+    return 0;
+}
+
+static int read_memory(struct verbs_link *link, const struct verbs_source *from, void *to,
+                       uint32_t length, uint64_t cookie)
+{
+    return put(link, (struct job){.address = from->address, .here = to, .length = length, .cookie = cookie});
+}
+
+static int push(struct verbs_link *link, const struct verbs_source *to, const void *from,
+                uint32_t length, uint32_t number, uint64_t cookie)
+{
+    return put(link, (struct job){.address = to->address, .here = (void *)(uintptr_t)from, .length = length,
+                                  .number = number, .cookie = cookie, .push = true});
+}
+
+static bool done(struct verbs_link *link, uint64_t *cookie)
+{
+    if (link->state != VERBS_READY || link->told == link->ended)
+        return false;
+    *cookie = link->job[link->told++ % JOBS].cookie;
+    return true;
+}
+
+static bool describe(unsigned index, struct verbs_device *device)
+{
+    return false;
+}
+
+extern const struct verbs_ops portus_verbs;
+__attribute__((visibility("default"))) const struct verbs_ops portus_verbs = {
+    .version = VERBS_VERSION, .begin = begin, .end = end, .descriptor = descriptor, .turn = turn, .keep = keep,
+    .listen = listen_at, .expect = expect, .dial = dial, .close = close_link, .break_off = break_off, .state = state,
+    .error = error_of, .why = why_of, .expose = open_to, .lend = open_to, .withdraw = withdraw, .pushed = pushed,
+    .read = read_memory, .push = push, .done = done, .describe = describe,
+};

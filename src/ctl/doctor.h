@@ -58,6 +58,8 @@ bool doctor_loads(const struct doctor *doctor, const char *program, char *said, 
 
 /* Stores on other machines: a list of addresses. (doctor_store.c) */
 void doctor_store(struct doctor *doctor, const char *list);
+/* RDMA devices of this machine. (doctor_rdma.c) */
+void doctor_rdma(struct doctor *doctor);
 
 /* One directory, one command. */
 void doctor_directory(struct doctor *doctor, const char *path);

@@ -284,12 +284,14 @@ static void examine(struct doctor *doctor, const struct portus_address *address,
 {
     static struct probe probe;
     struct portus_message hello = portus_message_make(PORTUS_OP_HELLO);
-    uint64_t began = portus_now(), answer = 0, speed = 0, pull = 0, connected;
+    uint64_t began, answer = 0, speed = 0, pull = 0, connected;
     char bytes[TEXT_BYTES], pulled[TEXT_BYTES + 32] = "not measured, as there is no room";
+    bool room = has_room(address->text); /* before: a link is none for a forked child */
     int error;
 
     probe = (struct probe){.client = {.pushed = pushed, .self = &probe}};
     hello.value = PORTUS_ROLE_KEEP;
+    began = portus_now();
     error = carrier_join_one(&probe.store, address, key, &hello, &probe.client);
     if (error != 0) {
         doctor_say(doctor, SLOWER, address->text, advice(error),
@@ -306,7 +308,7 @@ static void examine(struct doctor *doctor, const struct portus_address *address,
     error = measure_answers(&probe, &answer);
     if (error == 0)
         error = measure_bytes(&probe, &speed);
-    if (error == 0 && has_room(address->text)) {
+    if (error == 0 && room) {
         error = measure_pull(&probe, &pull);
         snprintf(pulled, sizeof(pulled), "%s a second", text_bytes(bytes, pull));
     }
@@ -315,8 +317,9 @@ static void examine(struct doctor *doctor, const struct portus_address *address,
                    portus_address_why(error));
     else
         doctor_say(doctor, WORKS, address->text, "",
-                   "answers in %.2f ms; pulls: %s; gives back: %s a second; both encrypted",
-                   (double)answer / 1e6, pulled, text_bytes(bytes, speed));
+                   "answers in %.2f ms; pulls: %s; gives back: %s a second; both %s",
+                   (double)answer / 1e6, pulled, text_bytes(bytes, speed),
+                   address->scheme == PORTUS_SCHEME_RDMA ? "by RDMA" : "encrypted");
     probe.store.kind->close(probe.store.lane);
     wire_close(probe.store.wire);
 }
@@ -327,6 +330,11 @@ void doctor_store(struct doctor *doctor, const char *list)
     struct keys keys = {0};
     bool known = load_key(doctor, &keys);
 
+    for (unsigned i = 0; portus_address_get(&address, list, i); i++)
+        if (address.scheme == PORTUS_SCHEME_RDMA) {
+            doctor_rdma(doctor);
+            break;
+        }
     if (portus_address_count(list) == 0)
         doctor_say(doctor, SLOWER, "store", "for example tcp://host, or tcp://host:7470",
                    "%s is no address", list);

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two guests joined by a network of their own: frames over unix datagram sockets, soft-RoCE on top.
+
+Each runs tests/vm/SCRIPT; what they say comes by line(), and what they are told goes by tell().
+"""
+import os
+import subprocess
+
+from . import guest, program
+
+MTU = 4200
+
+
+class Pair:
+    """Two guests, store and agent: one may be cut while the other goes on, and be booted again."""
+
+    ADDRESS = {"store": "10.9.2.1", "agent": "10.9.2.2"}
+
+    def __init__(self, directory, script, arguments="", nvdimm=256):
+        self.directory, self.script, self.arguments, self.size = directory, script, arguments, nvdimm
+        self.nvdimm = f"{directory}/nvdimm"
+        with open(self.nvdimm, "wb") as f:
+            f.truncate(nvdimm << 20)
+        self.guests, self.disks = {}, 0
+
+    def disk(self):
+        """A new ext4 for the agent's machine."""
+        self.disks += 1
+        name = f"{self.directory}/disk{self.disks}"
+        with open(name, "wb") as f:
+            f.truncate(512 << 20)
+        subprocess.run(["mkfs.ext4", "-q", "-F", name], check=True,
+                       env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
+        return name
+
+    def boot(self, role, disk=None):
+        own = os.path.join(self.directory, role)
+        os.makedirs(own, exist_ok=True)
+        number = 1 if role == "store" else 2
+        # Paths of sockets are short.
+        ends = [os.path.join("/tmp", f"portus-vm-{os.getpid()}-{i}") for i in (1, 2)]
+        if os.path.exists(ends[number - 1]):
+            os.unlink(ends[number - 1])
+        network = ["-netdev", f"dgram,id=n0,local.type=unix,local.path={ends[number - 1]},"
+                              f"remote.type=unix,remote.path={ends[2 - number]}",
+                   "-device", f"virtio-net-pci,netdev=n0,mac=52:54:00:00:00:0{number},host_mtu={MTU}"]
+        g = guest.Guest(own, f"{guest.HERE}/{self.script}",
+                        f"portus.build={program.BUILD} portus.role={role} {self.arguments}",
+                        self.nvdimm if role == "store" else None, disk=disk, size=self.size, more=network)
+        self.guests[role] = g
+        return g
+
+    def tell(self, role, text):
+        g = self.guests[role]
+        g.qemu.stdin.write(text.encode() + b"\n")
+        g.qemu.stdin.flush()
+
+    def ask(self, role, text, seconds=120):
+        """Runs a line of shell there: (status, lines). Status None: it has not ended in time, or the guest has."""
+        self.tell(role, text)
+        lines = self.guests[role].until("done ", seconds)
+        return (None, self.guests[role].said[-20:]) if lines is None else (int(lines[-1].split()[1]), lines[:-1])
+
+    def cut(self, role):
+        return self.guests.pop(role).cut() if role in self.guests else []
+
+    def end(self):
+        for role in list(self.guests):
+            self.cut(role)
+        for i in (1, 2):
+            try:
+                os.unlink(f"/tmp/portus-vm-{os.getpid()}-{i}")
+            except FileNotFoundError:
+                pass

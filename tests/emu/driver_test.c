@@ -348,6 +348,20 @@ static bool pages_can_be_held(void)
     return text[0] == '0';
 }
 
+/* NVIDIA's driver does not say what it pins. */
+static bool shown_as_pinned(void)
+{
+    char line[256];
+    FILE *file = fopen("/proc/self/status", "r");
+    unsigned long pinned = 0;
+
+    while (file && fgets(line, sizeof(line), file))
+        sscanf(line, "VmPin: %lu", &pinned);
+    if (file)
+        fclose(file);
+    return pinned != 0;
+}
+
 /* What is mapped there now, and what the file has there now, are other pages. */
 static void registered_pages_stay(void **state)
 {
@@ -361,6 +375,7 @@ static void registered_pages_stay(void **state)
     memory = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     other = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     ok(cuMemHostRegister_v2(memory, MIB, 0));
+    assert_false(shown_as_pinned());
     stamp(device, MIB / 4, 3, NULL);
     ok(cuMemcpyDtoHAsync_v2(memory, device, MIB, NULL));
     ok(cuStreamSynchronize(NULL));

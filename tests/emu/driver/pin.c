@@ -9,10 +9,12 @@
  */
 #include <errno.h>
 #include <linux/io_uring.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "emu.h"
@@ -43,12 +45,41 @@ struct pin {
     uintptr_t base;
 };
 
+/*
+ * The kernel books what is pinned on the process that made the queue, and shows it as VmPin.
+ * NVIDIA's driver books nothing: so another process makes it, which shares our descriptors.
+ */
+static int queue_of_another(struct io_uring_params *p)
+{
+    struct {
+        struct io_uring_params p;
+        long ring;
+    } *shared = mmap(NULL, EMU_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    long child;
+    int ring;
+
+    if (shared == MAP_FAILED)
+        return -1;
+    shared->ring = -1;
+    child = kernel(SYS_clone, CLONE_FILES, 0, 0, 0);
+    if (child == 0) {
+        shared->ring = kernel(SYS_io_uring_setup, 1, (long)&shared->p, 0, 0);
+        kernel(SYS_exit_group, 0, 0, 0, 0);
+    }
+    while (child > 0 && kernel(SYS_wait4, child, 0, __WALL, 0) == -EINTR)
+        ;
+    ring = (int)shared->ring;
+    *p = shared->p;
+    munmap(shared, EMU_PAGE);
+    return ring;
+}
+
 static bool begin(struct pin *pin)
 {
     struct io_uring_params *p = &pin->parameters;
     size_t size;
 
-    pin->ring = (int)kernel(SYS_io_uring_setup, 1, (long)p, 0, 0);
+    pin->ring = queue_of_another(p);
     pin->file = memfd_create("emulated-window", MFD_CLOEXEC);
     if (pin->ring < 0 || !(p->features & IORING_FEAT_SINGLE_MMAP) || pin->file < 0 ||
         ftruncate(pin->file, WINDOW))

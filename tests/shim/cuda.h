@@ -90,6 +90,22 @@ static inline void copy(void *to, size_t size, uint32_t seed)
     ok(cuMemcpyDtoH_v2(to, from, size));
 }
 
+/* Whether the memory there is a mapping of the ring: then pages that were pinned or locked are gone. */
+static inline int shown(const void *at)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    unsigned long start, end;
+    char line[512];
+    int found = 0;
+
+    check(maps != NULL);
+    while (fgets(line, sizeof(line), maps))
+        found |= sscanf(line, "%lx-%lx", &start, &end) == 2 && (unsigned long)at >= start &&
+                 (unsigned long)at < end && strstr(line, "portus-ring");
+    fclose(maps);
+    return found;
+}
+
 /* Uses the ring again and again: what still is shown from there would change. */
 static inline void churn(int fd)
 {

@@ -75,9 +75,11 @@ int main(void)
     /* What the device writes to later, it must still write to. */
     ok(cuMemHostAlloc(&pinned, SIZE, 0));
     check_one("pinned memory", pinned);
+    check(!shown((char *)pinned + MIB));
     to = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ok(cuMemHostRegister_v2(to, SIZE, 0));
     check_one("registered memory", to);
+    check(!shown(to + MIB));
     ok(cuMemHostUnregister(to));
     check_one("memory that was registered", to);
     ok(cuMemHostRegister_v2(to, SIZE, 0));

@@ -111,8 +111,11 @@ static void locked(void)
     churn(fd);
     check(stamped(to, SIZE, 6));
     put(fd, to, SIZE);
+    munmap(to, SIZE);
+    to = map(SIZE);
     must(mlock(to, 16384));
     copy(to, SIZE, 7);
+    check(!shown(to) && !shown(to + MIB));
     check(stamped(to, SIZE, 7));
     must(munlock(to, 16384));
     put(fd, to, SIZE);

@@ -47,6 +47,58 @@ static void replay(uint64_t tail)
     lives = kept;
 }
 
+/* Slots: kept over many steps, referred to by records meanwhile, given back in any order. */
+#define SLOTS 8
+
+static struct piece slots[SLOTS]; /* length 0: none; after: of the last record that refers to it */
+
+static void take_slot(struct portus_chunks *chunks, struct piece *slot, uint64_t head, uint64_t tail,
+                      uint64_t ring)
+{
+    uint32_t in_page = (uint32_t)rand() % 4096, before = chunks->free;
+    uint64_t length = 1 + (uint64_t)rand() % (5 * PORTUS_CHUNK), taken, position;
+
+    taken = portus_chunks_slot(chunks, in_page, length, head, tail, ring, &position);
+    if (taken == 0)
+        return;
+    assert_true(taken <= length && position + taken <= ring && position % 4096 == in_page);
+    assert_true(taken == length || (position + taken) % 4096 == 0);
+    assert_true(chunks->free >= 4 || chunks->free >= before);
+    check_free(position, taken);
+    *slot = (struct piece){position, taken, 0};
+    add(position, taken, 0);
+}
+
+static void refer(struct portus_chunks *chunks, struct piece *slot, uint64_t *head)
+{
+    uint64_t end = slot->position + slot->length;
+
+    for (uint64_t at = slot->position; at < end; at = (at / PORTUS_CHUNK + 1) * PORTUS_CHUNK)
+        portus_chunks_used(chunks, at, ++*head);
+    slot->after = *head;
+}
+
+/* Its chunks are free one by one, as the records that refer to them are passed. */
+static void give_slot(struct portus_chunks *chunks, struct piece *slot, uint64_t tail)
+{
+    uint64_t end = slot->position + slot->length, next, after = slot->after;
+    unsigned i = 0;
+
+    portus_chunks_give(chunks, slot->position, slot->length);
+    while (live[i].position != slot->position || live[i].after != 0)
+        i++;
+    live[i] = live[--lives];
+    if (after != 0)
+        after -= (end - 1) / PORTUS_CHUNK - slot->position / PORTUS_CHUNK;
+    for (uint64_t at = slot->position; at < end && after != 0; at = next, after++) {
+        next = (at / PORTUS_CHUNK + 1) * PORTUS_CHUNK < end ? (at / PORTUS_CHUNK + 1) * PORTUS_CHUNK
+                                                            : end;
+        if (after > tail)
+            add(at, next - at, after);
+    }
+    slot->length = 0;
+}
+
 static void random_use(void **state)
 {
     for (unsigned seed = 1; seed <= 50; seed++) {
@@ -63,7 +115,9 @@ static void random_use(void **state)
 
             if (rand() % 3 == 0)
                 offset = (uint64_t)rand() * 7;
-            switch (rand() % 6) {
+            struct piece *slot = &slots[rand() % SLOTS];
+
+            switch (rand() % 9) {
             case 0: /* the drain goes on, or catches up */
                 tail = rand() % 4 ? tail + (head - tail) / 2 : head;
                 replay(tail);
@@ -102,6 +156,14 @@ static void random_use(void **state)
                 }
                 break;
             }
+            case 4:
+                if (slot->length == 0)
+                    take_slot(&chunks, slot, head, tail, ring);
+                else if (rand() % 3 != 0)
+                    refer(&chunks, slot, &head);
+                else
+                    give_slot(&chunks, slot, tail);
+                break;
             default:
                 taken = portus_chunks_take(&chunks, offset, length, head, tail, ring, &position);
                 if (taken == 0)
@@ -115,6 +177,9 @@ static void random_use(void **state)
                 offset += taken;
             }
         }
+        for (unsigned i = 0; i < SLOTS; i++)
+            if (slots[i].length != 0)
+                give_slot(&chunks, &slots[i], tail);
         assert_int_equal(chunks.held, 0);
         portus_chunks_close(&chunks);
     }

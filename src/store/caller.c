@@ -70,7 +70,7 @@ static int renamed(struct store *store, unsigned place, const void *bytes, size_
 
     if (fd < 0)
         return -EPROTO;
-    error = moved_open(&peer->moved, fd, peer->uid);
+    error = moved_open(&peer->moved, fd, peer->uid, peer->far->machine);
     close(fd);
     return error != 0 ? error : -EAGAIN; /* that is done first */
 }

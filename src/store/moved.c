@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/host.h"
 #include "common/listing.h"
 #include "store/state.h"
 
@@ -27,14 +28,15 @@ struct object {
 struct moved {
     struct listing listing;
     uint32_t uid;
-    size_t at; /* in the listing */
+    uint8_t machine[16]; /* zeros: this one */
+    size_t at;           /* in the listing */
     unsigned seen;
     bool gathered;
     struct object *object; /* what the pool knows by another path */
     size_t count, next;
 };
 
-int moved_open(struct moved **out, int fd, uint32_t uid)
+int moved_open(struct moved **out, int fd, uint32_t uid, const uint8_t machine[16])
 {
     struct moved *moved = calloc(1, sizeof(*moved));
     int error = moved == NULL ? -ENOMEM : listing_load(&moved->listing, fd);
@@ -44,6 +46,8 @@ int moved_open(struct moved **out, int fd, uint32_t uid)
         return error;
     }
     moved->uid = uid;
+    if (machine != NULL)
+        memcpy(moved->machine, machine, sizeof(moved->machine));
     *out = moved;
     return 0;
 }
@@ -77,6 +81,7 @@ static bool gather(struct store *store, struct moved *moved)
         return moved->count > 0;
     }
     struct pool_key key = store_key_of(entry, moved->uid);
+    host_mix(key.file_system, moved->machine);
     if (entry->handle_bytes == 0 || pool_newest(store->pool, &key, &version) != 0 ||
         strcmp(version.attributes.path, path) == 0)
         return true;

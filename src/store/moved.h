@@ -11,8 +11,9 @@
 struct moved;
 struct store;
 
-/* fd: a listing (common/listing.h) of a process of user uid; it stays the caller's. -EPROTO. */
-int moved_open(struct moved **out, int fd, uint32_t uid);
+/* fd: a listing (common/listing.h) of a process of user uid; it stays the caller's;
+ * machine: where its files are, NULL: here. -EPROTO. */
+int moved_open(struct moved **out, int fd, uint32_t uid, const uint8_t machine[16]);
 void moved_close(struct moved *moved);
 
 /* Does a little of it; whether there is more. */

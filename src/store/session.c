@@ -368,7 +368,7 @@ static int hear(struct store *store, unsigned place)
     if (message.op == PORTUS_OP_STORE_RENAMED && peer->welcomed && count == 1) {
         error = 0;
         if (store->shared)
-            error = moved_open(&peer->moved, fds[0], peer->uid);
+            error = moved_open(&peer->moved, fds[0], peer->uid, NULL);
         else
             store_follow(store, fds[0]);
         let_go(fds[0]);

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 
-from lib import agents, program, trial, versions
+from lib import agents, far, program, trial, versions
 
 CTL = os.path.join(program.BUILD, "portusctl")
 SLOW = """
@@ -57,12 +57,14 @@ def contents(path):
         return f.read()
 
 
-def one(how):
+def one(how, away=None):
     directory = trial.fresh()
-    pool, job = os.path.join(directory, "pool"), f"{trial.JOB}-{how}"
-    done = subprocess.run([CTL, "pool", "create", pool, "1G"], capture_output=True, text=True, check=False)
-    trial.expect(done.returncode == 0, done.stderr)
-    env = program.environment(job, "default", PORTUS_STORE=pool, PORTUS_ORDER="relaxed", PORTUS_SAMPLE="0",
+    pool, job = away.pool if away else os.path.join(directory, "pool"), f"{trial.JOB}-{how}{'-tcp' if away else ''}"
+    if not away:
+        done = subprocess.run([CTL, "pool", "create", pool, "1G"], capture_output=True, text=True, check=False)
+        trial.expect(done.returncode == 0, done.stderr)
+    store = {"PORTUS_STORE": away.name, "PORTUS_KEY": away.key("alice")} if away else {"PORTUS_STORE": pool}
+    env = program.environment(job, "default", **store, PORTUS_ORDER="relaxed", PORTUS_SAMPLE="0",
                               PORTUS_AGENT=AGENT, PORTUS_MATCH="*", PORTUS_EXCLUDE="*expected", PORTUS_LOG=f"debug:{directory}/log")
     process = program.start([sys.executable, "-c", SAVE, how], directory, env)
     line = process.stdout.readline()
@@ -91,8 +93,12 @@ def one(how):
         trial.expect(stands == expected + bytes(len(stands) - len(expected)), "cut: not drained before the rename")
         return
     trial.expect(len(stands) < len(expected) and expected.startswith(stands), "the rename waited for the drain", out)
+    if away:  # it was killed, too
+        away.process.wait()
+        away.start()
     for command in ("complete", "restore"):
-        done = subprocess.run([CTL, command, "--store", pool, final], capture_output=True, text=True, check=False)
+        done = subprocess.run([CTL, command, "--store", store["PORTUS_STORE"], final], capture_output=True, text=True,
+                              env={**os.environ, **store}, check=False)
         trial.expect(done.returncode == 0 and contents(final) == expected, f"{command}: {done.stdout}{done.stderr}")
         with open(final, "wb") as f:
             f.write(stands)
@@ -107,3 +113,8 @@ os.chmod(AGENT, 0o755)
 one("whole")
 one("drained")
 one("cut")
+elsewhere = far.Store(size="1G")
+try:
+    one("whole", elsewhere)  # on another machine
+finally:
+    elsewhere.end()

@@ -79,11 +79,14 @@ try:
     trial.expect(len(store.versions(ck)) == 6, "doctor has left something")
 
     # A directory that gets another name keeps its versions by that.
-    moved = os.path.join(node, "step2")
+    train(node, store.environment(), 3)
+    for shard in range(3):
+        store.kept(os.path.join(ck, f"shard{shard}.pt"), 3)
+    moved = os.path.join(node, "step3")
     out = program.run(["mv", ck, moved], node, store.environment(), 30)
     trial.expect(out.status == 0, out.how(), out)
-    train(node, store.environment(), 3)
-    store.kept(os.path.join(node, "ck/shard0.pt"), 3)
+    for shard in range(3):
+        store.kept(os.path.join(moved, f"shard{shard}.pt"), 1)
 
     # bob's quota: older ones go for newer ones, his own.
     bob = trial.fresh()

@@ -24,6 +24,7 @@ from lib import agents, program, store_kills
 
 CTL, DAEMON = (os.path.join(program.BUILD, name) for name in ("portusctl", "portusd"))
 PATIENCE = 20  # seconds for a command and for an end
+ANSWER = 30  # and so long portusctl waits for a portusd
 
 # Run in a directory with a pool, the files that were imported below from/, tar.tar, and out/.
 COMMANDS = {
@@ -168,7 +169,7 @@ class Commands:
         self.number += 1
         where, log = (os.path.join(self.top, f"{word}{self.number}") for word in ("w", "log"))
         shutil.copytree(self.model, where)
-        seconds = PATIENCE * (len(SERVED) + 2 if name == "served" else 1)
+        seconds = (ANSWER + PATIENCE) * (len(SERVED) + 2) if name == "served" else PATIENCE
         argv = [self.inject, "-d", log, str(seconds), self.spell(point) if point else "none"]
         env = program.environment(f"faults-{os.getpid()}-{name}", PORTUS_LOG="warn")
         if name == "served":
@@ -219,7 +220,8 @@ class Commands:
         agents.until(lambda: os.path.exists(socket) or process.poll() is not None, PATIENCE)
         for name, text in SERVED.items():
             env["PORTUS_STORE"] = "unix:" + socket
-            done = program.run([CTL, *text.replace("pool", "{}").format("unix:" + socket).split()], where, env, PATIENCE)
+            done = program.run([CTL, *text.replace("pool", "{}").format("unix:" + socket).split()], where, env,
+                               ANSWER + PATIENCE)
             wrong += ended(done, f"served {name}")
             found.append((name, AGES.sub(b"", done.out) if name != "ls" else b"") if done.status == 0 else None)
         for pid in agents.stores(os.path.join(where, "pool")):

@@ -256,12 +256,27 @@ void emu_await(CUstream stream, uint64_t number)
         pthread_cond_wait(&emu_progress, &emu_lock);
 }
 
+/* What is queued now; streams may come and go meanwhile. */
+static void await_streams(CUcontext context, bool only_blocking)
+{
+    struct wait *wait = calloc(context->streams_count + 1, sizeof(*wait));
+    unsigned count = 0;
+
+    if (!wait)
+        abort();
+    for (unsigned i = 0; i < context->streams_count; i++)
+        if (context->streams[i]->blocking || !only_blocking)
+            wait[count++] = (struct wait){context->streams[i], context->streams[i]->queued};
+    if (context->legacy)
+        wait[count++] = (struct wait){context->legacy, context->legacy->queued};
+    for (unsigned i = 0; i < count; i++)
+        emu_await(wait[i].stream, wait[i].number);
+    free(wait);
+}
+
 void emu_await_context(CUcontext context)
 {
-    for (unsigned i = 0; i < context->streams_count; i++)
-        emu_await(context->streams[i], context->streams[i]->queued);
-    if (context->legacy)
-        emu_await(context->legacy, context->legacy->queued);
+    await_streams(context, false);
 }
 
 /* Contexts other than the primary one do not share memory in tests. */
@@ -378,9 +393,8 @@ static CUresult cuStreamSynchronize_on(CUstream handle)
         return emu_leave(emu_unsafe_stream(stream));
     if (stream->legacy) { /* what it would wait for it waits for now */
         error = emu_capture_implicit(stream->context);
-        for (unsigned i = 0; !error && i < stream->context->streams_count; i++)
-            if (stream->context->streams[i]->blocking)
-                emu_await(stream->context->streams[i], stream->context->streams[i]->queued);
+        if (!error)
+            await_streams(stream->context, true);
     }
     if (!error) {
         emu_await(stream, stream->queued);

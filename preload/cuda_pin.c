@@ -23,6 +23,7 @@
 
 #include "common/log.h"
 #include "file.h"
+#include "promise.h"
 #include "shim.h"
 
 #define CU_MEMHOSTREGISTER_PORTABLE 1u
@@ -54,6 +55,7 @@ void cuda_pin_end(void)
 void cuda_pin_lost(void)
 {
     atomic_store(&pinned, 0);
+    promise_pins_ours(0);
     atomic_store(&shim.writer.session->pinned, 0);
 }
 
@@ -97,9 +99,11 @@ static bool announce(struct portus_writer *writer, uint64_t bytes)
 static void change(const struct cuda_pin_driver *driver, uint64_t wish)
 {
     struct portus_writer *writer = &shim.writer;
+    uint64_t before;
 
     if (left.ring != NULL) {
         driver->unpin(left.data);
+        promise_pins_ours(0);
         syscall(SYS_munmap, left.ring, left.bytes);
         left.ring = NULL;
     }
@@ -113,8 +117,10 @@ static void change(const struct cuda_pin_driver *driver, uint64_t wish)
     }
     if (wish == 0 || wish == atomic_load(&pinned) || !announce(writer, wish))
         return;
+    before = promise_pins();
     if (driver->pin(writer->data, wish, CU_MEMHOSTREGISTER_PORTABLE) == 0) {
         atomic_store(&pinned, wish);
+        promise_pins_ours(promise_pins() - before == wish ? wish : 0);
         log_debug("%llu MiB of the ring are pinned", (unsigned long long)(wish >> 20));
     } else {
         atomic_store(&writer->session->pinned, 0);
@@ -159,5 +165,6 @@ void cuda_pin_forget(void)
     atomic_store(&busy, false);
     atomic_store(&pinned, 0);
     left.ring = NULL;
+    promise_pins_ours(0);
     opened = 0;
 }

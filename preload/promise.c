@@ -264,25 +264,40 @@ void promise_rest(void)
 
 /* --- making them --- */
 
-/* Memory that others may have pinned, or that is locked: its pages must stay as they are. */
-static bool pinned_or_locked(void)
+/* A line of proc_pid_status(5), in bytes; or all that there is, where it cannot be seen. */
+static uint64_t status(const char *word)
 {
     char text[4096];
-    const char *words[] = {"\nVmLck:", "\nVmPin:"};
+    const char *at;
     long length;
     int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
-        return true;
+        return UINT64_MAX;
     length = syscall(SYS_read, fd, text, sizeof(text) - 1);
     syscall(SYS_close, fd);
     text[length > 0 ? length : 0] = '\0';
-    for (unsigned i = 0; i < 2; i++) {
-        const char *at = strstr(text, words[i]);
-        if (at == NULL || strtoul(at + strlen(words[i]), NULL, 10) != 0)
-            return true;
-    }
-    return false;
+    at = strstr(text, word);
+    return at == NULL ? UINT64_MAX : strtoull(at + strlen(word), NULL, 10) << 10;
+}
+
+/* Of the ring, as far as the kernel counts what a driver has pinned. */
+static _Atomic uint64_t ours;
+
+uint64_t promise_pins(void)
+{
+    return status("\nVmPin:");
+}
+
+void promise_pins_ours(uint64_t bytes)
+{
+    atomic_store(&ours, bytes);
+}
+
+/* Memory that others may have pinned, or that is locked: its pages must stay as they are. */
+static bool pinned_or_locked(void)
+{
+    return promise_pins() > atomic_load(&ours) || status("\nVmLck:") != 0;
 }
 
 /*
@@ -330,15 +345,15 @@ bool promise_possible(const void *to, size_t length)
 /* A table for this writer. */
 static void begin(struct portus_writer *writer)
 {
-    struct stat status;
+    struct stat file;
 
     if (opened == writer->opened)
         return;
     count = mappings = 0;
     device = inode = 0;
-    if (fstat(writer->link.memory, &status) == 0) {
-        device = status.st_dev;
-        inode = status.st_ino;
+    if (fstat(writer->link.memory, &file) == 0) {
+        device = file.st_dev;
+        inode = file.st_ino;
     }
     opened = writer->opened;
     writer->relieve = relieve;

@@ -21,6 +21,10 @@
 /* A promise has been made in this process, or in one that it was forked from. */
 extern _Atomic bool promise_made;
 
+/* Bytes that are pinned in this process; and how many of them are the ring's. */
+uint64_t promise_pins(void);
+void promise_pins_ours(uint64_t bytes);
+
 /* Whether length bytes at `to` are memory that can be promised. */
 bool promise_possible(const void *to, size_t length);
 

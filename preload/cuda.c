@@ -34,6 +34,8 @@
 #define CUDA_ERROR_INVALID_VALUE 1
 #define CU_POINTER_ATTRIBUTE_MEMORY_TYPE 2
 #define CU_POINTER_ATTRIBUTE_IS_MANAGED 8
+#define CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL 9
+#define CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS 88
 #define CU_MEMORYTYPE_DEVICE 2
 #define CU_STREAM_LEGACY 1
 #define CU_STREAM_PER_THREAD 2
@@ -43,6 +45,8 @@
 
 #define DRIVER                                                                                     \
     NEEDS(cuPointerGetAttribute, (void *value, int attribute, uint64_t pointer))                   \
+    NEEDS(cuDeviceGet, (int *device, int ordinal))                                                 \
+    NEEDS(cuDeviceGetAttribute, (int *value, int attribute, int device))                           \
     NEEDS(cuEventCreate, (void **event, unsigned flags))                                           \
     NEEDS(cuEventRecord, (void *event, void *stream))                                              \
     NEEDS(cuEventSynchronize, (void *event))                                                       \
@@ -98,6 +102,22 @@ static void *stream_of(const struct cuda_call *call)
     return (void *)stream;
 }
 
+/*
+ * Whether the device reads host memory by its own or the host's page tables: it could look
+ * at a page while it is exchanged for one of the ring's. Off until that was tried on hardware.
+ */
+static bool reaches_host(uint64_t memory)
+{
+    int ordinal = 0, number = 0, reaches = 0;
+
+    return cu.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, memory) !=
+               CUDA_SUCCESS ||
+           cu.cuDeviceGet(&number, ordinal) != CUDA_SUCCESS ||
+           cu.cuDeviceGetAttribute(&reaches, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, number) !=
+               CUDA_SUCCESS ||
+           reaches != 0;
+}
+
 /* Whether it copies from a device into memory that CUDA does not know. */
 static bool redirectable(const struct cuda_call *call)
 {
@@ -111,7 +131,7 @@ static bool redirectable(const struct cuda_call *call)
            type == CU_MEMORYTYPE_DEVICE &&
            cu.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, call->from) ==
                CUDA_SUCCESS &&
-           managed == 0 &&
+           managed == 0 && !reaches_host(call->from) &&
            (call->stream == 0 || (cu.cuStreamIsCapturing(stream_of(call), &status) == 0 &&
                                   status == CU_STREAM_CAPTURE_STATUS_NONE)) &&
            promise_possible((void *)call->to, call->length);

@@ -58,7 +58,7 @@ static inline void begin(void)
     CUdeviceptr small;
     char to[8];
 
-    alarm(10);
+    alarm(30);
     ok(cuInit(0));
     ok(cuDevicePrimaryCtxRetain(&context, 0));
     ok(cuCtxSetCurrent(context));

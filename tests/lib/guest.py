@@ -4,15 +4,22 @@
 The root is this machine's, read-only by 9p, under a tmpfs: there is no image to build, and the guest runs
 what was built here. Power is cut by killing QEMU; what its NVDIMM and disk had got stays in their files.
 With KVM where that works, else emulated. Not here: what runs in it.
+
+Most of a boot is the same each time, and takes an emulated guest seconds. So it is done once, stopped before
+the guest has looked at an NVDIMM, a disk or the host's files, and kept; others go on from there (again=True).
 """
 import atexit
+import fcntl
+import functools
 import glob
+import json
 import lzma
 import os
 import queue
 import re
 import select
 import shutil
+import socket
 import struct
 import subprocess
 import threading
@@ -22,13 +29,25 @@ from . import program
 
 HERE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "vm")
 # What the guest may need; the modules that they need come with them. rdma_rxe: soft-RoCE.
-MODULES = ["virtio_pci", "virtio_console", "virtio_blk", "virtio_net", "9p", "9pnet_virtio", "overlay", "nfit",
-           "nd_pmem", "dax_pmem", "device_dax", "crc32c_generic", "ext4", "dm_mod", "crc32_generic", "dummy",
-           "rdma_rxe", "rdma_ucm", "sch_netem"]
+MODULES = ["virtio_pci", "virtio_console", "virtio_blk", "virtio_net", "9p", "9pnet_virtio", "overlay",
+           "crc32c_generic", "ext4", "xfs", "dm_mod", "dm_delay", "dm_flakey", "dm_log_writes", "mce_inject",
+           "crc32_generic", "dummy", "rdma_rxe", "rdma_ucm", "sch_netem"]
+LATE = ["nfit", "nd_pmem", "dax_pmem", "device_dax"]  # those that look at the NVDIMM
 
 
 class Missing(Exception):
     """This machine cannot run guests, and why."""
+
+
+def _one_at_a_time(make):
+    """Of several tests that run at once one makes it, and the others find it."""
+    @functools.wraps(make)
+    def locked(*arguments):
+        os.makedirs(os.path.join(program.BUILD, "tests/vm"), exist_ok=True)
+        with open(os.path.join(program.BUILD, "tests/vm", f"{make.__name__}.lock"), "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return make(*arguments)
+    return locked
 
 
 def _unpacked(name):
@@ -89,22 +108,25 @@ def _initramfs(where, version):
             name, _, rest = line.partition(":")
             needs[name] = rest.split()
     named = {re.sub(r"\.ko.*", "", os.path.basename(n)).replace("-", "_"): n for n in needs}
-    order = []
-    for module in MODULES:  # one that is not there is built in
-        for name in [*reversed(needs.get(named.get(module), [])), named.get(module)]:
-            if name and name not in order:
-                order.append(name)
+    order, late = [], []
+    for to, modules in ((order, MODULES), (late, LATE)):
+        for module in modules:  # one that is not there is built in
+            for name in [*reversed(needs.get(named.get(module), [])), named.get(module)]:
+                if name and name not in order + late:
+                    to.append(name)
     entries = [(d, 0o40755, b"") for d in ("bin", "proc", "sys", "dev", "modules", "lower", "over", "root")]
     with open(shutil.which("busybox"), "rb") as f:
         entries.append(("bin/busybox", 0o100755, f.read()))
     with open(f"{HERE}/init", "rb") as f:
         entries.append(("init", 0o100755, f.read()))
-    files = [re.sub(r"\.(xz|zst)$", "", os.path.basename(n)) for n in order]
-    entries += [(f"modules/{f}", 0o100644, _unpacked(f"{top}/{n}")) for f, n in zip(files, order)]
-    entries.append(("modules/order", 0o100644, "\n".join(files).encode()))
+    for name, modules in (("order", order), ("late", late)):
+        files = [re.sub(r"\.(xz|zst)$", "", os.path.basename(n)) for n in modules]
+        entries += [(f"modules/{f}", 0o100644, _unpacked(f"{top}/{n}")) for f, n in zip(files, modules)]
+        entries.append((f"modules/{name}", 0o100644, "\n".join(files).encode()))
     return _cpio(entries)
 
 
+@_one_at_a_time
 def prepare():
     """(kernel, initramfs, accelerator), made once below the build directory. Missing if it cannot be."""
     for command in ("qemu-system-x86_64", "busybox", "depmod", "ndctl", "mkfs.ext4", "dpkg"):
@@ -156,37 +178,126 @@ def accelerator(where, kernel, initramfs):
         return f.read()
 
 
+MEMORY = 1024  # MiB
+
+
+def _command(console, append, nvdimm=None, eadr=False, disks=(), size=128, memory=()):
+    """QEMU's arguments."""
+    kernel, initramfs, speed = prepare()
+    append = f"console=ttyS0 quiet panic=-1 nokaslr mitigations=off audit=0 tsc=reliable no_timer_check " \
+             f"random.trust_cpu=on cryptomgr.notests rcupdate.rcu_expedited=1 {append}"
+    machine, slots = "q35", str(MEMORY)
+    devices = ["-device", "virtio-serial-pci", "-chardev", "stdio,id=out,signal=off",
+               "-device", "virtconsole,chardev=out", "-device", "virtio-rng-pci",
+               "-fsdev", "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap",
+               "-device", "virtio-9p-pci,fsdev=host,mount_tag=host"]
+    if memory:
+        machine += ",memory-backend=ram"
+    if nvdimm:
+        machine += f",nvdimm=on,nvdimm-persistence={'cpu' if eadr else 'mem-ctrl'}"
+        slots += f",slots=2,maxmem={MEMORY + size + 1024}M"
+        devices += ["-object", f"memory-backend-file,id=pm,mem-path={nvdimm},share=on,size={size}M",
+                    "-device", "nvdimm,id=nv,memdev=pm"]
+    for disk in disks:
+        devices += ["-drive", f"file={disk},format=raw,if=virtio"]
+    return ["qemu-system-x86_64", "-machine", machine, "-accel", speed,
+            "-cpu", "max,la57=off", "-smp", "2", "-m", slots, "-kernel", kernel, "-initrd", initramfs,
+            "-append", append, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+            "-serial", f"file:{console}", *devices, *memory]
+
+
+def _memory(where, share):
+    return ["-object", f"memory-backend-file,id=ram,mem-path={where}/ram,share={share},size={MEMORY}M"]
+
+
+class _Qemu(subprocess.Popen):
+    """QEMU, with its monitor. Memory that is shared with a file is no part of what it takes or gives by migration."""
+
+    def __init__(self, argv, errors):
+        ours, theirs = socket.socketpair()
+        super().__init__([*argv, "-chardev", f"socket,id=monitor,fd={theirs.fileno()}", "-mon", "monitor,mode=control"],
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, pass_fds=[theirs.fileno()])
+        atexit.register(self.kill)  # a test that fails leaves none
+        theirs.close()
+        self.monitor = ours.makefile("rw", encoding="utf-8")
+        ours.close()
+
+    def ask(self, name, **arguments):
+        """QEMU's answer; {} if there is none."""
+        try:
+            self.monitor.write(json.dumps({"execute": name, "arguments": arguments}) + "\n")
+            self.monitor.flush()
+            while line := self.monitor.readline():
+                if "return" in (answer := json.loads(line)) or "error" in answer:
+                    return answer
+        except OSError:
+            pass
+        return {}
+
+    def only_state(self):
+        self.ask("qmp_capabilities")
+        self.ask("migrate-set-capabilities", capabilities=[{"capability": "x-ignore-shared", "state": True}])
+
+
+@_one_at_a_time
+def booted(eadr, sizes, size):
+    """A directory with the memory and state of such a guest at the end of its boot, made once."""
+    where = os.path.join(program.BUILD, "tests/vm/kernel",
+                         "booted-" + "-".join(map(str, ["eadr" if eadr else "adr", size, *sizes])))
+    _, initramfs, _ = prepare()
+    if os.path.exists(f"{where}/state") and os.path.getmtime(f"{where}/state") > os.path.getmtime(initramfs):
+        return where
+    shutil.rmtree(where, ignore_errors=True)
+    os.makedirs(where)
+    for i, megabytes in enumerate([size, *sizes, MEMORY]):
+        with open(f"{where}/{'ram' if i > len(sizes) else i}", "wb") as f:
+            f.truncate(megabytes << 20)
+    argv = _command(f"{where}/console", "portus.wait", f"{where}/0" if size else None, eadr,
+                    [f"{where}/{i + 1}" for i in range(len(sizes))], size, _memory(where, "on"))
+    qemu = _Qemu(argv, None)
+    if b"ready" not in qemu.stdout.readline():
+        qemu.kill()
+        raise Missing("a guest does not come to the end of its boot")
+    qemu.only_state()
+    qemu.ask("migrate", uri=f"exec:cat >{where}/state.new")
+    while (status := qemu.ask("query-migrate").get("return", {}).get("status")) in ("setup", "active", "device"):
+        time.sleep(0.05)
+    qemu.kill()
+    qemu.wait()
+    if status != "completed":
+        raise Missing(f"a guest's state cannot be kept: {status}")
+    os.rename(f"{where}/state.new", f"{where}/state")
+    return where
+
+
 class Guest:
     """One boot. script runs in it; its lines come by line(), the kernel's are in console."""
 
     def __init__(self, directory, script, arguments="", nvdimm=None, eadr=False, disk=None, size=128,
-                 more=()):
-        kernel, initramfs, speed = prepare()
+                 more=(), again=False):
         self.console = os.path.join(directory, "console")
-        append = f"console=ttyS0 quiet panic=-1 nokaslr mitigations=off audit=0 tsc=reliable no_timer_check " \
-                 f"random.trust_cpu=on cryptomgr.notests rcupdate.rcu_expedited=1 portus.run={script} {arguments}"
-        machine, memory = "q35", "1024"
-        devices = ["-device", "virtio-serial-pci", "-chardev", "stdio,id=out,signal=off",
-                   "-device", "virtconsole,chardev=out", "-device", "virtio-rng-pci",
-                   "-fsdev", "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap",
-                   "-device", "virtio-9p-pci,fsdev=host,mount_tag=host"]
-        if nvdimm:
-            machine += f",nvdimm=on,nvdimm-persistence={'cpu' if eadr else 'mem-ctrl'}"
-            memory += f",slots=2,maxmem={1024 + size + 1024}M"
-            devices += ["-object", f"memory-backend-file,id=pm,mem-path={nvdimm},share=on,size={size}M",
-                        "-device", "nvdimm,id=nv,memdev=pm"]
-        if disk:
-            devices += ["-drive", f"file={disk},format=raw,if=virtio"]
-        argv = ["qemu-system-x86_64", "-machine", machine, "-accel", speed,
-                "-cpu", "max,la57=off", "-smp", "2", "-m", memory, "-kernel", kernel, "-initrd", initramfs,
-                "-append", append, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-                "-serial", f"file:{self.console}", *devices, *more]
+        disks = [] if disk is None else [disk] if isinstance(disk, str) else disk
+        asked = f"portus.run={script} {arguments}"
+        if again:
+            where = booted(eadr, [os.path.getsize(d) >> 20 for d in disks], size if nvdimm else 0)
+            argv = [*_command(self.console, "portus.wait", nvdimm, eadr, disks, size, _memory(where, "off")),
+                    "-incoming", "defer"]
+        else:
+            argv = [*_command(self.console, asked, nvdimm, eadr, disks, size), *more]
         self.errors = os.path.join(directory, "qemu")
         with open(self.errors, "wb") as err:
-            self.qemu = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err)
-        atexit.register(self.qemu.kill)  # a test that fails leaves none
+            self.qemu = _Qemu(argv, err)
+        if again:
+            self.qemu.only_state()
+            self.qemu.ask("migrate-incoming", uri=f"exec:cat {where}/state")
+            self.say(f"{asked} portus.time={time.time()}")
         self.lines, self.said = queue.Queue(), []
         threading.Thread(target=self._read, daemon=True).start()
+
+    def say(self, text):
+        """A line for the script's standard input."""
+        self.qemu.stdin.write(text.encode() + b"\n")
+        self.qemu.stdin.flush()
 
     def _read(self):
         for raw in self.qemu.stdout:

@@ -3,7 +3,8 @@
 
 Right, in each boot: every version in the pool is whole, one that was written; a version that a fresh opening
 had shown to the host is still there, or a newer one of that checkpoint is; so is a step of which fsync had
-returned, in the pool or in its own file. In the end all room is free again.
+returned, in the pool or in its own file, and in the pool if the disk was too slow to have it. In the end all
+room is free again.
 """
 import os
 import random
@@ -18,7 +19,8 @@ from . import guest, program
 HERE = guest.HERE
 KINDS = [(kind, eadr) for kind in ("fsdax", "devdax") for eadr in (False, True)]
 BOOT = 180  # seconds, of a guest that is emulated on a busy machine
-SIZE = 3 * (512 << 10)
+SIZE = 3 * (128 << 10)
+SYNCED = re.compile(r"(f?)synced (\S+) (\d+)")
 
 
 class Wrong(Exception):
@@ -38,12 +40,14 @@ class Power:
         subprocess.run(["mkfs.ext4", "-q", "-F", self.disk], check=True,
                        env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
         self.step, self.shown, self.synced, self.crcs = 1, {}, {}, {}
-        self.versions, self.acknowledged, self.late = 0, 0, False
+        self.committed = {}
+        self.versions, self.acknowledged, self.early, self.slow, self.relied, self.late = 0, 0, 0, 0, 0, False
+        self.free = 0
         self.free = self.boot("make")
 
     def guest(self, do):
         return guest.Guest(self.directory, f"{HERE}/power.sh", f"portus.build={program.BUILD} portus.kind={self.kind} "
-                           f"portus.do={do} portus.step={self.step}", self.nvdimm, self.eadr, self.disk)
+                           f"portus.do={do} portus.step={self.step} portus.free={self.free}", self.nvdimm, self.eadr, self.disk, again=True)
 
     def content(self, crc):
         """(file, step) of which these are the bytes."""
@@ -78,29 +82,32 @@ class Power:
 
     def cycle(self):
         """A boot, a look, saves, and the cut."""
-        g = self.guest("save")
         early = bool(self.shown) and self.random.random() < 0.25
-        lines = g.until("look" if early else "saving", BOOT)
-        if lines is None:
-            g.cut()
-            raise Wrong(f"no end of the recovery: {g.tail()}")
-        if not early:
-            self.check(lines)
+        slow = not early and bool(self.shown) and self.random.random() < 0.33
+        g = self.guest("slow" if slow else "save")
+        wanted = ["look" if early else "saving"]
+        if slow:
+            wanted += ["slow", "fsynced", "fsynced"]  # the first may have begun before
+        elif not early:
             # Every other one once something is in the pool: a slow machine may not get there by itself.
             self.late = not self.late
             if self.late:
-                more = g.until(tuple(f"kept {n}" for n in range(10)), BOOT) if not self.shown else g.until("synced", BOOT)
-                if more is None:
-                    raise Wrong(f"nothing is saved: {g.cut()} {g.tail()}")
-                lines += more
-        time.sleep(self.random.random() * (1 if early else 8))
-        lines += g.cut()
-        if any("program ended" in x for x in lines) or any(x.startswith("exit") for x in lines):
+                wanted += ["synced"] if self.shown else [tuple(f"kept {n}" for n in range(10))]
+        for i, word in enumerate(wanted):
+            if (lines := g.until(word, BOOT)) is None:
+                g.cut()
+                raise Wrong(f"no {word!r}: {g.tail()}")
+            if i == 0 and not early:
+                self.check(lines)
+        time.sleep(self.random.random() * (0.1 if slow else 2 if early else 3))
+        g.cut()
+        if any("program ended" in x for x in g.said) or any(x.startswith("exit") for x in g.said):
             raise Wrong(g.tail())
-        self.note(lines)
-        return early
+        self.early += early
+        self.slow += slow
+        self.note(g.said, slow)
 
-    def note(self, lines):
+    def note(self, lines, slow):
         """What the guest showed before its power went."""
         for line in lines:
             if found := re.fullmatch(r"kept (\d+) (\d+) \S+ (\d+) (\S+)", line):
@@ -109,10 +116,14 @@ class Power:
                     raise Wrong(f"a version that nobody wrote: {line}")
                 self.shown[number] = crc
                 self.versions = max(self.versions, len(self.shown))
-            elif found := re.fullmatch(r"synced (\S+) (\d+)", line):
-                self.synced[found[1]] = int(found[2])
-                self.step = max(self.step, int(found[2]) + 1)
-                self.acknowledged += 1
+            elif found := SYNCED.fullmatch(line):
+                name, step = found[2], int(found[3])
+                self.step = max(self.step, step + 1)
+                if not found[1]:
+                    self.synced[name] = step
+                    self.acknowledged += 1
+                elif slow:
+                    self.committed = {name: step}  # the last one
         self.step += 2  # what was begun is not written again
 
     def check(self, lines):
@@ -128,6 +139,8 @@ class Power:
                 newest[content[0]] = max(newest.get(content[0], 0), content[1])
             elif match := re.fullmatch(r"(disk|restored) (\S+) (\w+)", line):
                 if match[3] == "torn":
+                    if match[1] == "disk":  # what fsync returned for is in the pool
+                        continue
                     raise Wrong(line)
                 (disk if match[1] == "disk" else restored)[match[2]] = int(match[3])
         if not any(line.startswith("found free") for line in lines):
@@ -138,6 +151,12 @@ class Power:
                 raise Wrong(f"commit {number} has other bytes: {lines}")
             if number not in found and newest.get(name, 0) <= step:
                 raise Wrong(f"commit {number}, {name} of step {step}, is gone: {lines}")
+        for name, step in self.committed.items():
+            on_disk = max(disk.get(name, 0), disk.get("new.ckpt", 0))
+            if max(newest.get(name, 0), on_disk) < step:
+                raise Wrong(f"{name} of step {step}: fsync had returned, and neither pool nor disk have it: {lines}")
+            self.relied += on_disk < step
+        self.committed = {}
         for name, step in self.synced.items():
             if max(newest.get(name, 0), disk.get(name, 0)) < step:
                 raise Wrong(f"{name} of step {step} was synced and is gone: {lines}")
@@ -160,11 +179,15 @@ def run(directory, cycles, seed, say):
         os.mkdir(where)
         begin = time.monotonic()
         power = Power(where, kind, eadr, seed)
-        early = sum(power.cycle() for _ in range(cycles))
+        for _ in range(cycles):
+            power.cycle()
         power.end()
-        say(f"{kind} {'eADR' if eadr else 'ADR'}: {cycles} power cuts, {early} of them at recovery; {power.acknowledged} "
-            f"saves synced, {power.versions} versions at most; {time.monotonic() - begin:.0f} s")
+        say(f"{kind} {'eADR' if eadr else 'ADR'}: {cycles} power cuts, {power.early} of them at recovery, {power.slow} when "
+            f"fsync had returned over a slow disk ({power.relied} times it was in the pool alone); {power.acknowledged} saves synced, {power.versions} versions at most; "
+            f"{time.monotonic() - begin:.0f} s")
         if not power.acknowledged or not power.versions:
             raise Wrong("nothing was kept before a cut")
+        if power.slow > 3 and power.relied == 0:
+            raise Wrong("fsync waited for the disk, never for the pool")
         os.unlink(power.nvdimm)
         os.unlink(power.disk)

@@ -2,10 +2,11 @@
 # What the guest's scripts share: the arguments of the boot, and the pool on its NVDIMM. Sourced.
 #   portus.build=DIR portus.kind=fsdax|devdax, and what the script wants
 
-value() { sed -n "s/.*portus\.$1=\([^ ]*\).*/\1/p" /proc/cmdline; }
+value() { sed -n "s/.*portus\.$1=\([^ ]*\).*/\1/p" /run/asked; }
 
 BUILD=$(value build) KIND=$(value kind)
 CTL=$BUILD/portusctl
+export DM_DISABLE_UDEV=1 # there is none: dmsetup makes the nodes itself
 mkdir -p /mnt/disk /mnt/pmem
 case $KIND in
 fsdax) POOL=/mnt/pmem/pool ;;
@@ -18,6 +19,15 @@ make_namespace() {
     [ "$KIND" != fsdax ] || mkfs.ext4 -q -b 4096 -F /dev/pmem0
 }
 
-mount_pmem() { [ "$KIND" != fsdax ] || mount -o dax /dev/pmem0 /mnt/pmem; }
+mount_pmem() {
+    cat /sys/bus/nd/devices/ndbus0/wait_probe >/dev/null
+    [ "$KIND" != fsdax ] || mount -o dax /dev/pmem0 /mnt/pmem
+}
 
 domain() { cat /sys/bus/nd/devices/region0/persistence_domain; }
+
+# As the shim starts it; a slow guest's shim would not wait for it.
+start_agent() {
+    "$BUILD/portus-agent" >/dev/null 2>&1 &
+    until grep -q '@portus/' /proc/net/unix; do sleep 0.1; done
+}

@@ -10,7 +10,7 @@
 #   make fuzz-pool  hostile pool images, without an end (F=-max_total_time=60); needs clang
 #   make fuzz-far   hostile clients of a store on another machine, without an end; needs clang
 #   make check-kills   kills at every system call, 10,000 of them (K='--kills 500')
-#   make check-vm     50 power cuts on each kind of emulated persistent memory, in QEMU (hours without KVM; CYCLES=3)
+#   make check-vm     50 power cuts on each kind of emulated persistent memory, in QEMU (CYCLES=3 in `check`)
 #   make check-schedules  10,000 random schedules of copies from an emulated GPU's memory (SCHEDULES=500)
 #   make bench      the measured table     (ratios of one run)
 #   make install    DESTDIR= PREFIX=/usr/local
@@ -61,7 +61,7 @@ BENCH    := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench
 FUZZ     := $(B)/tests/fuzz/calls
 FAULTS   := $(B)/tests/faults/inject $(B)/tests/faults/saves
 KILL     := $(B)/tests/kill/step $(B)/tests/kill/saves $(B)/tests/kill/record $(B)/tests/kill/kept
-VM       := $(B)/tests/vm/save
+VM       := $(B)/tests/vm/save $(B)/tests/vm/poison
 # An emulated CUDA driver, for tests of what a GPU would do; see tests/emu/README.
 EMUTEST  := $(patsubst tests/emu/%.c,$(B)/tests/emu/%,$(wildcard tests/emu/*_test.c))
 EMU      := $(B)/tests/emu/libcuda.so.1 $(B)/tests/emu/libcudart.so.13 $(B)/tests/emu/libnvidia-ml.so.1 $(EMUTEST) $(B)/tests/emu/schedule
@@ -153,7 +153,7 @@ $(B)/tests/shim/%: tests/shim/%.cc
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 -O1 -g -Wall -Wextra -Werror -pthread -MMD -MP -o $@ $<
 
-$(B)/tests/kill/kept: tests/kill/kept.c $(POOL) $(COMMON)
+$(B)/tests/kill/kept $(B)/tests/vm/poison: $(B)/%: %.c $(POOL) $(COMMON)
 	@mkdir -p $(@D)
 	$(CC) $(BASE) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -lpmem2
 

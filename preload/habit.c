@@ -9,18 +9,21 @@
  * the races that these few words allow do not matter.
  *
  * ext4 starts writing a file when it is renamed over another, or closed after it was
- * emptied (auto_da_alloc), so that a power cut a moment later does not leave neither.
- * But not if all its blocks are reserved, as ours are: so we do it ourselves, here and
- * in the agent.
+ * emptied (auto_da_alloc), so that a power cut a moment later does not leave neither: the
+ * journal lets the rename become durable after the bytes of blocks that are new only. But not
+ * if all its blocks are reserved, as ours are: so we do it ourselves, here and in the agent, and
+ * here wait until they are written.
  */
 #include "habit.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "common/hash.h"
@@ -68,14 +71,21 @@ static void learn(uint64_t path, bool replaces)
         atomic_store(&replacing[atomic_fetch_add(&replacings, 1) % PATHS], path);
 }
 
-/* Closing it would drop the locks that the program has on it: see habit_locked. */
-static void begin_writing(int at, const char *path)
+/*
+ * Errors stay for the program's own fsync: a range's are not marked as seen. Closing it would
+ * drop the locks that the program has on it: see habit_locked.
+ */
+static void write_out(int at, const char *path)
 {
+    const unsigned wait = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WAIT_AFTER;
     int fd = (int)syscall(SYS_openat, at, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY);
+    struct statfs status;
+    bool ext4;
 
     if (fd < 0)
         return;
-    syscall(SYS_sync_file_range, fd, 0l, 0l, SYNC_FILE_RANGE_WRITE);
+    ext4 = fstatfs(fd, &status) == 0 && status.f_type == EXT4_SUPER_MAGIC;
+    syscall(SYS_sync_file_range, fd, 0l, 0l, SYNC_FILE_RANGE_WRITE | (ext4 ? wait : 0));
     syscall(SYS_close, fd);
 }
 
@@ -104,7 +114,7 @@ void habit_rename(int from_at, const char *from, int to_at, const char *to)
                    S_ISREG(target.stx_mode);
         learn(atomic_load(&captured[i].path), replaces);
         if (replaces)
-            begin_writing(from_at, from);
+            write_out(from_at, from);
         break;
     }
 done:

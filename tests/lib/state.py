@@ -58,7 +58,7 @@ def snapshot(directory):
     return found
 
 
-def differences(plain, other, loose=(), slack=SLACK):
+def differences(plain, other, loose=(), slack=None):
     """Sentences that name what differs; loose names files whose bytes may, slack is bytes on the disk."""
     said = []
     for name in sorted(plain.keys() | other.keys()):
@@ -73,7 +73,7 @@ def differences(plain, other, loose=(), slack=SLACK):
             x, y = getattr(a, field), getattr(b, field)
             if x != y:
                 said.append(f"{name}: {field} is {y}, without the shim {x}")
-        if b.blocks > max(a.blocks, b.size) + slack:
+        if b.blocks > max(a.blocks, b.size) + (slack or SLACK):
             said.append(f"{name}: occupies {b.blocks} bytes, without the shim {a.blocks}")
         if b.waited > PATIENCE:
             said.append(f"{name}: a reader waited {b.waited:.1f} s for it")

@@ -39,7 +39,6 @@
 #define CU_MEMORYTYPE_DEVICE 2
 #define CU_STREAM_LEGACY 1
 #define CU_STREAM_PER_THREAD 2
-#define CU_EVENT_DISABLE_TIMING 2
 #define CU_STREAM_CAPTURE_STATUS_NONE 0
 #define CU_STREAM_CAPTURE_MODE_RELAXED 2
 
@@ -47,10 +46,7 @@
     NEEDS(cuPointerGetAttribute, (void *value, int attribute, uint64_t pointer))                   \
     NEEDS(cuDeviceGet, (int *device, int ordinal))                                                 \
     NEEDS(cuDeviceGetAttribute, (int *value, int attribute, int device))                           \
-    NEEDS(cuEventCreate, (void **event, unsigned flags))                                           \
-    NEEDS(cuEventRecord, (void *event, void *stream))                                              \
-    NEEDS(cuEventSynchronize, (void *event))                                                       \
-    NEEDS(cuEventDestroy_v2, (void *event))                                                        \
+    NEEDS(cuStreamSynchronize, (void *stream))                                                     \
     NEEDS(cuStreamIsCapturing, (void *stream, int *status))                                        \
     NEEDS(cuMemHostRegister_v2, (void *start, size_t length, unsigned flags))                      \
     NEEDS(cuMemHostUnregister, (void *start))                                                      \
@@ -126,6 +122,8 @@ static bool redirectable(const struct cuda_call *call)
 
     return cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, call->to) ==
                CUDA_ERROR_INVALID_VALUE &&
+           cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                    call->to + call->length - 1) == CUDA_ERROR_INVALID_VALUE &&
            cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, call->from) ==
                CUDA_SUCCESS &&
            type == CU_MEMORYTYPE_DEVICE &&
@@ -137,18 +135,17 @@ static bool redirectable(const struct cuda_call *call)
            promise_possible((void *)call->to, call->length);
 }
 
-/* Waits until what was enqueued on the stream before is done. 0, or CUDA's error. */
+/*
+ * Waits until what is enqueued on the stream is done. 0, or CUDA's error. Not by an event, which
+ * takes streams of its own device only; a copy takes any. In a mode that voids nobody's capture.
+ */
 static int wait_for(void *stream)
 {
-    void *event;
-    int error = cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED, error;
 
-    if (error != CUDA_SUCCESS)
-        return error;
-    error = cu.cuEventRecord(event, stream);
-    if (error == CUDA_SUCCESS)
-        error = cu.cuEventSynchronize(event);
-    cu.cuEventDestroy_v2(event);
+    cu.cuThreadExchangeStreamCaptureMode(&mode);
+    error = cu.cuStreamSynchronize(stream);
+    cu.cuThreadExchangeStreamCaptureMode(&mode);
     return error;
 }
 

@@ -231,28 +231,47 @@ EXPORT int cuGetProcAddress_v2(const char *name, void **function, int version, u
 
 /* --- dlsym --- */
 
-/* What ours returns; NULL: it jumps to the real one. RTLD_NEXT is of who is behind its caller. */
-__attribute__((used, visibility("hidden"))) void *portus_dlsym_taken(void *library,
-                                                                     const char *name);
-void *portus_dlsym_taken(void *library, const char *name)
+/* Ours by that name, or NULL. */
+static void *ours_by_name(const char *name, enum which *which)
 {
-    void *found;
+    *which = WHICH_COUNT;
+    if (strcmp(name, "cuGetProcAddress") == 0)
+        return (void *)(uintptr_t)cuGetProcAddress;
+    if (strcmp(name, "cuGetProcAddress_v2") == 0)
+        return (void *)(uintptr_t)cuGetProcAddress_v2;
+    for (*which = 0; *which < WHICH_COUNT; (*which)++)
+        if (strcmp(hooks[*which].name, name) == 0)
+            return (void *)(uintptr_t)ours[*which];
+    return NULL;
+}
+
+#define NOWHERE ((void *)-1)
+
+/*
+ * What ours returns; NOWHERE: NULL, as it is only here, and the program asks whether there is
+ * CUDA; NULL: it jumps to the real one. RTLD_NEXT is of who is behind its caller.
+ */
+__attribute__((used, visibility("hidden"))) void *
+portus_dlsym_taken(void *library, const char *name, void *caller);
+void *portus_dlsym_taken(void *library, const char *name, void *caller)
+{
+    void *here, *found;
+    enum which which;
 
     real_dlsym();
-    if (name == NULL || name[0] != 'c' || name[1] != 'u' || library == RTLD_NEXT)
+    if (name == NULL || name[0] != 'c' || name[1] != 'u' ||
+        (here = ours_by_name(name, &which)) == NULL)
         return NULL;
-    if (strncmp(name, "cuGetProcAddress", 16) == 0) {
-        found = real_symbol(library, name);
-        return found != NULL ? instead_of_asking(name, found) : NULL;
-    }
-    for (unsigned i = 0; i < WHICH_COUNT; i++) {
-        /* The runtime's are found by who calls them; its driver calls are seen. */
-        if (hooks[i].library != DRIVER || strcmp(hooks[i].name, name) != 0)
-            continue;
-        found = real_symbol(library, name);
-        return found != NULL ? instead(i, found) : NULL;
-    }
-    return NULL;
+    found = library == RTLD_NEXT ? here : real_symbol(library, name);
+    if (found == here &&
+        (which == WHICH_COUNT ? driver_symbol(name) == NULL
+                              : look_up(which, caller) == NULL)) /* dlerror says so, too */
+        return NOWHERE;
+    /* The runtime's are found by who calls them; its driver calls are seen. */
+    if (found == NULL || library == RTLD_NEXT ||
+        (which != WHICH_COUNT && hooks[which].library == RUNTIME))
+        return NULL;
+    return which == WHICH_COUNT ? instead_of_asking(name, found) : instead(which, found);
 }
 
 #if defined(__x86_64__)
@@ -266,6 +285,7 @@ __asm__(".text\n"
         "    push %rsi\n"
         "    sub $8, %rsp\n"
         "    .cfi_adjust_cfa_offset 24\n"
+        "    mov 24(%rsp), %rdx\n"
         "    call portus_dlsym_taken\n"
         "    add $8, %rsp\n"
         "    pop %rsi\n"
@@ -273,7 +293,10 @@ __asm__(".text\n"
         "    .cfi_adjust_cfa_offset -24\n"
         "    test %rax, %rax\n"
         "    jz 1f\n"
-        "    ret\n"
+        "    cmp $-1, %rax\n"
+        "    jne 2f\n"
+        "    xor %eax, %eax\n"
+        "2:  ret\n"
         "1:  jmp *portus_real_dlsym(%rip)\n"
         "    .cfi_endproc\n"
         ".size dlsym, .-dlsym\n");
@@ -284,12 +307,14 @@ __asm__(".text\n"
         "dlsym:\n"
         "    stp x29, x30, [sp, #-32]!\n"
         "    stp x0, x1, [sp, #16]\n"
+        "    mov x2, x30\n"
         "    bl portus_dlsym_taken\n"
         "    mov x2, x0\n"
         "    ldp x0, x1, [sp, #16]\n"
         "    ldp x29, x30, [sp], #32\n"
         "    cbz x2, 1f\n"
-        "    mov x0, x2\n"
+        "    cmn x2, #1\n"
+        "    csel x0, x2, xzr, ne\n"
         "    ret\n"
         "1:  adrp x2, portus_real_dlsym\n"
         "    ldr x2, [x2, :lo12:portus_real_dlsym]\n"

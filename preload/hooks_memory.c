@@ -25,7 +25,8 @@ EXPORT int madvise(void *start, size_t length, int advice)
         switch (advice) {
         case MADV_DONTNEED:
         case MADV_FREE:
-        case 24: /* MADV_DONTNEED_LOCKED, Linux 5.18 */
+        case 24:  /* MADV_DONTNEED_LOCKED, Linux 5.18 */
+        case 102: /* MADV_GUARD_INSTALL, Linux 6.13 */
             if (((uintptr_t)start & 4095) == 0)
                 promise_end_range(start, length, false);
             break;
@@ -55,8 +56,15 @@ EXPORT void *mremap(void *old, size_t old_length, size_t length, int flags, ...)
     va_start(list, flags);
     to = va_arg(list, void *);
     va_end(list);
-    if (atomic_load_explicit(&promise_made, memory_order_relaxed))
+    if (atomic_load_explicit(&promise_made, memory_order_relaxed) &&
+        (length > old_length || (flags & MREMAP_DONTUNMAP))) {
+        /* What may not move, others may write to meanwhile: it cannot be exchanged. */
+        if (!(flags & MREMAP_MAYMOVE) && promise_any(old, old_length)) {
+            errno = ENOMEM;
+            return MAP_FAILED;
+        }
         promise_end_range(old, old_length, true);
+    }
     moved = (void *)syscall(SYS_mremap, old, old_length, length, flags, to);
     /* It takes one mapping, and what was promised is one of its own. */
     if (moved == MAP_FAILED && errno == EFAULT && promise_join(old, old_length)) {

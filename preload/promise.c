@@ -22,6 +22,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,14 +119,17 @@ static void need(uint64_t start, uint64_t end)
                               start < promises[i].slot.position + promises[i].slot.length;
 }
 
-/* Before 5.14, when it does not know MADV_POPULATE_WRITE. */
+/*
+ * Before 5.14, when it does not know MADV_POPULATE_WRITE: the kernel writes to each page what is
+ * there, as it fails where we would be killed: another thread may just have unmapped it.
+ */
 static void touch(uintptr_t start, uintptr_t end)
 {
-    for (uintptr_t at = start; at < end; at += PAGE) {
-        uint8_t byte = *(volatile uint8_t *)at;
-        __atomic_compare_exchange_n((uint8_t *)at, &byte, byte, false, __ATOMIC_RELAXED,
-                                    __ATOMIC_RELAXED); /* writes what is there, or fails */
-    }
+    uint32_t nobody = 0;
+
+    for (uintptr_t at = start; at < end; at += PAGE)
+        syscall(SYS_futex, &nobody, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0L, 0L, at,
+                FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, 0));
 }
 
 static bool knows_populate(void)
@@ -172,14 +176,15 @@ static bool all_written(uint64_t start, uint64_t end)
 static bool look(const struct portus_source *source, enum wish wish)
 {
     struct portus_mapping mapping;
-    uintptr_t at = 0;
+    struct portus_walk walk;
 
     for (unsigned i = 0; i < count; i++)
         promises[i].needed = false;
     mappings = 0;
     if (source->maps < 0 || source->pages < 0)
         return false;
-    for (; portus_mapping_of_file(source, at, &mapping); at = mapping.end) {
+    portus_walk_begin(&walk, source, 0);
+    while (portus_walk_next(&walk, &mapping)) {
         uint64_t start, end;
 
         if (!of_ring(&mapping) || mapping.offset < PORTUS_RING_DATA)
@@ -338,7 +343,7 @@ static bool ordinary(const struct portus_source *source, uintptr_t start, uintpt
 
 bool promise_possible(const void *to, size_t length)
 {
-    return !purged() && !pinned_or_locked() &&
+    return shim.writer.source.pages >= 0 && !purged() && !pinned_or_locked() &&
            ordinary(&shim.writer.source, page_down((uintptr_t)to), page_up((uintptr_t)to + length));
 }
 
@@ -386,6 +391,15 @@ bool promise_room(struct portus_writer *writer, const void *to, size_t length,
     return taken;
 }
 
+/* Whether it is the ring that was mapped there: its number may have been closed behind us. */
+static bool shows_ring(const struct portus_source *source, uintptr_t start, uintptr_t end)
+{
+    struct portus_mapping mapping;
+
+    return portus_mapping_at(source, start, &mapping) && mapping.start <= start &&
+           mapping.end >= end && of_ring(&mapping);
+}
+
 /* With the lock. Whether it was. */
 static bool make(struct portus_writer *writer, uintptr_t to, const struct portus_slot *slot,
                  uint64_t from)
@@ -415,6 +429,11 @@ static bool make(struct portus_writer *writer, uintptr_t to, const struct portus
         return false;
     }
     atomic_store(&promise_made, true);
+    if (!shows_ring(&writer->source, start, end)) {
+        syscall(SYS_mmap, start, end - start, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0L);
+        return false;
+    }
     mappings++;
     promises[count++] =
         (struct promise){.from = to, .to = to + slot->length, .slot = *slot, .device = from};
@@ -593,21 +612,42 @@ bool promise_crc(struct portus_writer *writer, const void *data, size_t length, 
 
 /* --- what the program does with its mappings --- */
 
+/* What memory is asked by: the writer's, if there is one, as no descriptor may be left. */
+struct view {
+    const struct portus_source *source;
+    struct portus_source own;
+    bool used;
+};
+
+static void view_open(struct view *view)
+{
+    view->own = (struct portus_source){-1, -1};
+    view->used = shim_own() && shim_use();
+    view->source = view->used && shim.writer.source.maps >= 0 ? &shim.writer.source : &view->own;
+    if (view->source == &view->own)
+        portus_source_open(&view->own);
+}
+
+static void view_close(struct view *view)
+{
+    portus_source_close(&view->own);
+    if (view->used)
+        shim_done();
+}
+
 /* Calls each(mapping, start, end, argument) for the parts of a range that may be promised. */
-static void each_part(uintptr_t start, uintptr_t end,
+static void each_part(const struct portus_source *source, uintptr_t start, uintptr_t end,
                       void (*each)(const struct portus_mapping *, uintptr_t, uintptr_t, bool),
                       bool argument)
 {
-    struct portus_source source;
     struct portus_mapping mapping;
+    struct portus_walk walk;
 
-    portus_source_open(&source);
-    for (uintptr_t at = start; at < end && portus_mapping_of_file(&source, at, &mapping);
-         at = mapping.end)
-        if (mapping.start < end && of_rings(&mapping))
+    portus_walk_begin(&walk, source, start);
+    while (portus_walk_next(&walk, &mapping) && mapping.start < end)
+        if (of_rings(&mapping))
             each(&mapping, mapping.start > start ? mapping.start : start, least(mapping.end, end),
                  argument);
-    portus_source_close(&source);
 }
 
 static void fill_part(const struct portus_mapping *mapping, uintptr_t start, uintptr_t end,
@@ -647,8 +687,11 @@ static void end_part(const struct portus_mapping *mapping, uintptr_t start, uint
     if (!keep)
         syscall(SYS_mmap, start, end - start, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
                 -1, 0L);
-    else if (protection & PROT_READ)
-        replace(start, end, protection);
+    else if ((protection & PROT_READ) ||
+             syscall(SYS_mprotect, start, end - start, PROT_READ) == 0) {
+        if (!replace(start, end, protection))
+            syscall(SYS_mprotect, start, end - start, protection);
+    }
 }
 
 static void in_range(const void *start, size_t length,
@@ -657,13 +700,16 @@ static void in_range(const void *start, size_t length,
 {
     uintptr_t at = page_down((uintptr_t)start), end = page_up((uintptr_t)start + length);
     struct guard guard;
+    struct view view;
 
     if (!atomic_load(&promise_made) || end <= at)
         return;
     guard = shim_guard();
+    view_open(&view);
     portus_lock(&lock);
-    each_part(at, end, each, argument);
+    each_part(view.source, at, end, each, argument);
     portus_unlock(&lock);
+    view_close(&view);
     shim_unguard(&guard);
 }
 
@@ -672,29 +718,48 @@ void promise_settle_range(const void *start, size_t length)
     in_range(start, length, fill_part, false);
 }
 
+bool promise_any(const void *start, size_t length)
+{
+    uintptr_t at = page_down((uintptr_t)start), end = page_up((uintptr_t)start + length);
+    struct portus_mapping mapping;
+    struct portus_walk walk;
+    struct guard guard;
+    struct view view;
+    bool any = false;
+
+    if (!atomic_load(&promise_made))
+        return false;
+    guard = shim_guard();
+    view_open(&view);
+    portus_walk_begin(&walk, view.source, at);
+    while (!any && portus_walk_next(&walk, &mapping) && mapping.start < end)
+        any = of_rings(&mapping);
+    view_close(&view);
+    shim_unguard(&guard);
+    return any;
+}
+
 void promise_end_range(void *start, size_t length, bool keep)
 {
     in_range(start, length, end_part, keep);
 }
 
 /* Whether they are several, and all such as a promise leaves in ordinary memory. */
-static bool to_be_joined(uintptr_t start, uintptr_t end, int *protection)
+static bool to_be_joined(const struct portus_source *source, uintptr_t start, uintptr_t end,
+                         int *protection)
 {
-    struct portus_source source;
     struct portus_mapping mapping;
     uint32_t flags = 0;
     unsigned pieces = 0;
     uintptr_t at = start;
 
-    portus_source_open(&source);
-    while (at < end && portus_mapping_at(&source, at, &mapping) && mapping.start <= at &&
+    while (at < end && portus_mapping_at(source, at, &mapping) && mapping.start <= at &&
            (pieces == 0 || mapping.flags == flags) && !(mapping.flags & PORTUS_MAPPING_SHARED) &&
            (of_rings(&mapping) || (mapping.inode == 0 && mapping.name[0] != '['))) {
         flags = mapping.flags;
         pieces++;
         at = mapping.end;
     }
-    portus_source_close(&source);
     *protection = ((flags & PORTUS_MAPPING_READ) ? PROT_READ : 0) |
                   ((flags & PORTUS_MAPPING_WRITE) ? PROT_WRITE : 0);
     return at >= end && pieces > 1 && (flags & PORTUS_MAPPING_READ);
@@ -704,15 +769,18 @@ bool promise_join(void *start, size_t length)
 {
     uintptr_t at = (uintptr_t)start, end = page_up(at + length);
     struct guard guard;
+    struct view view;
     int protection;
     bool done;
 
     if (!atomic_load(&promise_made) || end <= at || page_down(at) != at)
         return false;
     guard = shim_guard();
+    view_open(&view);
     portus_lock(&lock);
-    done = to_be_joined(at, end, &protection) && replace(at, end, protection);
+    done = to_be_joined(view.source, at, end, &protection) && replace(at, end, protection);
     portus_unlock(&lock);
+    view_close(&view);
     shim_unguard(&guard);
     return done;
 }

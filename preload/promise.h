@@ -58,6 +58,9 @@ void promise_rest(void);
 /* The same for a part of memory, before its mapping changes. */
 void promise_settle_range(const void *start, size_t length);
 
+/* Whether any of it may be promised. */
+bool promise_any(const void *start, size_t length);
+
 /*
  * Makes it ordinary memory again; `keep`: with its bytes, else with zeros. For calls that
  * treat a mapping of a file otherwise.

@@ -96,48 +96,66 @@ static bool parse(const char *line, struct portus_mapping *mapping)
 }
 
 /* Before 6.11. The text comes page by page; a line that is cut off is read again with the next. */
-static bool by_text(int maps, uintptr_t at, struct portus_mapping *mapping)
+static bool by_text(struct portus_walk *walk, struct portus_mapping *mapping)
 {
-    char text[8192 + 1];
-    off_t offset = 0;
-
     for (;;) {
-        long length = syscall(SYS_pread64, maps, text, sizeof(text) - 1, offset);
-        char *line = text, *next;
+        char *next;
+        long length;
 
+        while ((next = strchr(walk->line, '\n')) != NULL) {
+            bool good;
+
+            *next = '\0';
+            good = parse(walk->line, mapping) && mapping->end > walk->at;
+            walk->line = next + 1;
+            if (good)
+                return true;
+        }
+        walk->offset -= (int64_t)strlen(walk->line);
+        length = syscall(SYS_pread64, walk->source->maps, walk->text, sizeof(walk->text) - 1,
+                         walk->offset);
         if (length <= 0)
             return false;
-        text[length] = '\0';
-        while ((next = strchr(line, '\n')) != NULL) {
-            *next = '\0';
-            if (parse(line, mapping) && mapping->end > at)
-                return true;
-            line = next + 1;
-        }
-        if (line == text)
+        walk->text[length] = '\0';
+        walk->line = walk->text;
+        walk->offset += length;
+        if (strchr(walk->text, '\n') == NULL)
             return false;
-        offset += line - text;
     }
 }
 
-static bool find(const struct portus_source *source, uintptr_t at, uint32_t flags,
-                 struct portus_mapping *mapping)
+static bool next(struct portus_walk *walk, uint32_t flags, struct portus_mapping *mapping)
 {
-    return source->maps >= 0 &&
-           (by_query(source->maps, at, flags, mapping) ||
-            (errno != ENOENT && errno != ESRCH && by_text(source->maps, at, mapping)));
+    if (walk->source->maps < 0)
+        return false;
+    if (!by_query(walk->source->maps, walk->at, flags, mapping) &&
+        (errno == ENOENT || errno == ESRCH || !by_text(walk, mapping)))
+        return false;
+    walk->at = mapping->end;
+    return true;
+}
+
+void portus_walk_begin(struct portus_walk *walk, const struct portus_source *source, uintptr_t at)
+{
+    walk->source = source;
+    walk->at = at;
+    walk->offset = 0;
+    walk->line = walk->text;
+    walk->text[0] = '\0';
+}
+
+bool portus_walk_next(struct portus_walk *walk, struct portus_mapping *mapping)
+{
+    return next(walk, QUERY_OF_FILE, mapping);
 }
 
 bool portus_mapping_at(const struct portus_source *source, uintptr_t at,
                        struct portus_mapping *mapping)
 {
-    return find(source, at, 0, mapping);
-}
+    struct portus_walk walk;
 
-bool portus_mapping_of_file(const struct portus_source *source, uintptr_t at,
-                            struct portus_mapping *mapping)
-{
-    return find(source, at, QUERY_OF_FILE, mapping);
+    portus_walk_begin(&walk, source, at);
+    return next(&walk, 0, mapping);
 }
 
 /* Before 6.7. */

@@ -26,9 +26,15 @@ struct portus_mapping {
 bool portus_mapping_at(const struct portus_source *source, uintptr_t at,
                        struct portus_mapping *mapping);
 
-/* The same, where only mappings of files are of interest; others may be returned, too. */
-bool portus_mapping_of_file(const struct portus_source *source, uintptr_t at,
-                            struct portus_mapping *mapping);
+/* All mappings of files from an address on, in their order; others may be among them. */
+struct portus_walk {
+    const struct portus_source *source;
+    uintptr_t at;
+    int64_t offset; /* of the text that is read next, where there is no better way */
+    char *line, text[8192 + 1];
+};
+void portus_walk_begin(struct portus_walk *walk, const struct portus_source *source, uintptr_t at);
+bool portus_walk_next(struct portus_walk *walk, struct portus_mapping *mapping);
 
 /*
  * The first pages between start and end, both on pages, in a private mapping of a file, that

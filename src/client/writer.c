@@ -30,8 +30,7 @@
 #define WARM_STEP (16ul << 20)
 #define SETTLE_MS 200
 #define LEASE_TRIES 20        /* ms */
-#define KEEP_NS 1000000000ull /* so long a sync waits for a commit once all is in the page cache   \
-                               */
+#define KEEP_NS 1000000000ull /* a sync waits so long for a commit */
 
 static _Atomic uint32_t writers;
 

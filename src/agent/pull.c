@@ -278,8 +278,10 @@ void agent_pull_sealed(struct agent *agent, uint32_t id, int error)
 {
     struct agent_state *state = agent->state;
 
+    if (id == 0 || id == KEPT)
+        return; /* no draft's: STORE_ALIVE is answered with 0 */
     for (unsigned i = 0; i < PORTUS_FILES; i++) {
-        if (state->draft[i] != id || id == KEPT)
+        if (state->draft[i] != id)
             continue;
         state->seal_since[i] = 0;
         if (error == 0) {

@@ -89,6 +89,18 @@ static int pass(struct carrier *carrier, const struct portus_message *message, c
     return wire_send(carrier->store.wire, message, bytes, length);
 }
 
+/* What the store has pulled of a file that it will not get is of no use any more. */
+static int refuse(struct carrier *carrier, uint32_t id, int result)
+{
+    struct portus_message drop = portus_message_make(PORTUS_OP_STORE_DROP);
+    int error;
+
+    drop.value = id;
+    offers_drop(&carrier->offers, OFFER_DRAFT, id);
+    error = pass(carrier, &drop, NULL, 0);
+    return error != 0 ? error : done(carrier, id, result);
+}
+
 /* A file to be kept. Takes fd; listing: a descriptor, or -1. */
 static int take_file(struct carrier *carrier, const struct portus_message *message, int fd,
                      int listing)
@@ -105,7 +117,7 @@ static int take_file(struct carrier *carrier, const struct portus_message *messa
     if (error == 0)
         error = pass(carrier, message, bytes, length);
     else
-        error = done(carrier, message->value, error); /* this file is not kept, that is all */
+        error = refuse(carrier, message->value, error); /* this file is not kept, that is all */
     free(bytes);
     return error;
 }
@@ -155,7 +167,7 @@ static int seal(struct carrier *carrier, const struct portus_message *message)
 
     error = fd >= 0 ? offers_describe(fd, -1, &bytes, &length) : -ENOENT;
     error =
-        error == 0 ? pass(carrier, message, bytes, length) : done(carrier, message->value, error);
+        error == 0 ? pass(carrier, message, bytes, length) : refuse(carrier, message->value, error);
     free(bytes);
     return error;
 }

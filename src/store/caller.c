@@ -56,6 +56,7 @@ static int take(struct store *store, unsigned place, const struct portus_message
     if (error == 0)
         error = far_file_open(&file, peer->far, message->value, &name);
     if (error != 0) {
+        pull_drop(place, store->serial[place], message->value);
         store_answer(store, place, store->serial[place], message->value, error, 0);
         return 0;
     }

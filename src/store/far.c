@@ -29,6 +29,7 @@
 #define ANSWER_NS 60000000000ull /* what it was asked for must come by then */
 #define QUEUED (8u << 20)        /* who does not take its answers gets none */
 #define ACCEPTS_A_TURN 32
+#define DEAF_NS 1000000000ull
 
 struct knocking {
     struct wire *wire; /* NULL: none */
@@ -41,6 +42,7 @@ static struct {
     const struct transport_kind *kind[FAR_LISTENERS];
     unsigned count;
     struct knocking knocking[FAR_KNOCKING];
+    uint64_t deaf_until; /* no descriptor is to be had: who knocks would be heard without an end */
 } all;
 
 /* ---- listening ---- */
@@ -103,7 +105,7 @@ unsigned far_watch(struct pollfd *events, unsigned room)
     unsigned count = 0;
     bool ready;
 
-    for (unsigned i = 0; i < all.count && count < room; i++)
+    for (unsigned i = 0; i < all.count && count < room && portus_now() >= all.deaf_until; i++)
         events[count++] = (struct pollfd){.fd = all.fd[i], .events = POLLIN};
     for (unsigned i = 0; i < FAR_KNOCKING && count < room; i++)
         if (all.knocking[i].wire != NULL)
@@ -123,8 +125,14 @@ static void accept_one(struct store *store, unsigned listener)
     struct knocking *place = all.knocking;
     int fd = accept4(all.fd[listener], NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-    if (fd < 0)
+    if (fd < 0) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+            all.deaf_until = portus_now() + DEAF_NS;
+            if (store_may_tell())
+                log_warn("nobody can be let in for a second: %s", strerror(errno));
+        }
         return;
+    }
     for (unsigned i = 0; i < FAR_KNOCKING && place->wire != NULL; i++)
         if (all.knocking[i].wire == NULL || all.knocking[i].since < place->since)
             place = &all.knocking[i];
@@ -247,7 +255,7 @@ static void hear(struct store *store, struct knocking *knocking)
 void far_listen_turn(struct store *store)
 {
     for (unsigned i = 0; i < all.count; i++)
-        for (unsigned j = 0; j < ACCEPTS_A_TURN; j++) {
+        for (unsigned j = 0; j < ACCEPTS_A_TURN && portus_now() >= all.deaf_until; j++) {
             struct pollfd event = {.fd = all.fd[i], .events = POLLIN};
 
             if (poll(&event, 1, 0) != 1)
@@ -268,15 +276,23 @@ void far_listen_end(void)
         turn_away(&all.knocking[i]);
 }
 
-void far_keys_changed(struct store *store)
+void far_keys_changed(struct store *store, const struct keys *before)
 {
+    for (unsigned i = 0; i < FAR_KNOCKING; i++)
+        turn_away(&all.knocking[i]); /* they may be proving a key of before */
     for (unsigned i = 0; i < STORE_PEERS; i++) {
         struct far *far = store->peer[i].far;
+        const struct key *then, *now;
 
-        if (store->peer[i].socket < 0 || far == NULL ||
-            keys_find(&store->keys, wire_name(far->wire)) != NULL)
+        if (store->peer[i].socket < 0 || far == NULL)
             continue;
-        log_info("%s has no key any more: its connection is closed", wire_name(far->wire));
+        then = keys_find(before, wire_name(far->wire));
+        now = keys_find(&store->keys, wire_name(far->wire));
+        if (then != NULL && now != NULL &&
+            memcmp(then->secret, now->secret, sizeof(now->secret)) == 0)
+            continue;
+        log_info("%s does not have that key any more: its connection is closed",
+                 wire_name(far->wire));
         far->failed = -EKEYREVOKED;
     }
 }
@@ -313,7 +329,7 @@ int far_step(struct far *far)
     if (error == 0)
         error = wire_flush(far->wire);
     if (error == -EAGAIN)
-        error = 0;
+        error = wire_queued(far->wire) > QUEUED ? -ETIMEDOUT : 0;
     now = portus_now(); /* after the turn, in which reads may have ended */
     if (error == 0 && (now - wire_heard(far->wire) > SILENT_NS ||
                        (far->reads_since != 0 && now - far->reads_since > ANSWER_NS)))

@@ -35,7 +35,7 @@ unsigned far_watch(struct pollfd *events, unsigned room);
 void far_listen_turn(struct store *store);
 void far_listen_end(void);
 /* The keys have been read anew: who has none any more is hung up. */
-void far_keys_changed(struct store *store);
+void far_keys_changed(struct store *store, const struct keys *before);
 
 /* ---- far.c: a connection ---- */
 

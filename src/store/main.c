@@ -159,9 +159,11 @@ static void reload(struct store *store, const struct setup *setup)
         struct keys keys;
 
         if (keys_load(&keys, setup->keys) == 0) {
-            keys_free(&store->keys);
+            struct keys before = store->keys;
+
             store->keys = keys;
-            far_keys_changed(store);
+            far_keys_changed(store, &before);
+            keys_free(&before);
             log_info("%s is read again", setup->keys);
         } else {
             log_error("%s: the keys of before are kept", setup->keys);

@@ -56,9 +56,27 @@ struct draft {
 
 static struct ring *rings;
 static struct draft *drafts;
-static unsigned ring_count, draft_count;
 
 /* ---- drafts ---- */
+
+/* Whether one user has as many as there may be: nobody else's are fewer for it. */
+static bool many_drafts(const struct store *store, uint32_t peer)
+{
+    unsigned count = 0;
+
+    for (const struct draft *draft = drafts; draft != NULL; draft = draft->next)
+        count += store->peer[draft->peer].uid == store->peer[peer].uid;
+    return count >= DRAFTS;
+}
+
+static bool many_rings(const struct store *store, uint32_t peer)
+{
+    unsigned count = 0;
+
+    for (const struct ring *ring = rings; ring != NULL; ring = ring->next)
+        count += store->peer[ring->peer].uid == store->peer[peer].uid;
+    return count >= RINGS;
+}
 
 void pulled_free(struct pulled *pulled)
 {
@@ -72,7 +90,6 @@ static void drop(struct draft **at)
     struct draft *draft = *at;
 
     *at = draft->next;
-    draft_count--;
     pulled_free(&draft->pulled);
     if (draft->name >= 0)
         close(draft->name);
@@ -103,7 +120,6 @@ bool pull_take(uint32_t peer, uint32_t serial, uint32_t id, struct pulled *pulle
     if (draft == NULL)
         return false;
     *at = draft->next;
-    draft_count--;
     *pulled = draft->pulled;
     if (draft->name >= 0)
         close(draft->name);
@@ -175,7 +191,7 @@ int pull_draft(struct store *store, uint32_t peer, const struct portus_message *
         if (draft->peer == peer && draft->serial == store->serial[peer] && draft->ring == ring &&
             draft->file == file && draft->to > message->size)
             draft->to = message->size;
-    if ((fd < 0 && name == NULL) || draft_count >= DRAFTS)
+    if ((fd < 0 && name == NULL) || many_drafts(store, peer))
         return 0; /* it is copied whole */
     draft = calloc(1, sizeof(*draft));
     if (draft == NULL)
@@ -210,7 +226,6 @@ int pull_draft(struct store *store, uint32_t peer, const struct portus_message *
     draft->to = UINT64_MAX;
     draft->next = drafts;
     drafts = draft;
-    draft_count++;
     return 0;
 }
 
@@ -230,7 +245,6 @@ static void close_ring(struct ring **at)
     struct ring *ring = *at;
 
     *at = ring->next;
-    ring_count--;
     if (ring->base != NULL)
         munmap((void *)ring->base, MAPPED);
     if (ring->fd >= 0)
@@ -270,12 +284,17 @@ int pull_ring(struct store *store, uint32_t peer, const struct portus_message *m
 
     if (*at != NULL)
         close_ring(at);
+    if (message->size > INT64_MAX) { /* no log is so long */
+        if (fd >= 0)
+            close(fd);
+        return -EPROTO;
+    }
     if (store->peer[peer].far != NULL ? message->flags == 0 : fd < 0)
         return 0;
-    if (fd < 0 && ring_count >= RINGS)
+    if (fd < 0 && many_rings(store, peer))
         return -EPROTO;
     /* One that could become smaller under a mapping is none of ours. */
-    if (fd >= 0 && ((fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0 || ring_count >= RINGS)) {
+    if (fd >= 0 && ((fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0 || many_rings(store, peer))) {
         close(fd);
         return -EPROTO;
     }
@@ -298,7 +317,6 @@ int pull_ring(struct store *store, uint32_t peer, const struct portus_message *m
     }
     ring->next = rings;
     rings = ring;
-    ring_count++;
     return 0;
 }
 
@@ -453,9 +471,12 @@ bool pull_turn(struct store *store)
         }
         more |= ring->position < ring->upto && ring->reel == NULL;
         if (ring->asked && ring->position == ring->upto) {
+            uint32_t peer = ring->peer, serial = ring->serial;
+
             ring->asked = false;
-            store_tell(store, ring->peer, ring->serial, PORTUS_OP_STORE_PULLED, ring->id, 0,
-                       ring->upto);
+            store_tell(store, peer, serial, PORTUS_OP_STORE_PULLED, ring->id, 0, ring->upto);
+            if (store->serial[peer] != serial)
+                return true; /* it was hung up, and its rings are gone */
         }
     }
     return more;

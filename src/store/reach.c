@@ -152,7 +152,7 @@ int far_name_read(struct far_name *name, const struct far *far, const void *byte
         .st_size = (off_t)file.size,
         .st_mtim = timespec(file.mtime),
         .st_ctim = timespec(file.ctime),
-        .st_mode = file.mode,
+        .st_mode = file.mode & ~(mode_t)(S_ISUID | S_ISGID | S_ISVTX), /* root may restore it */
         .st_uid = file.uid,
         .st_gid = file.gid,
         .st_nlink = file.links,

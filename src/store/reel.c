@@ -15,7 +15,7 @@
 #include "store/state.h"
 
 #define HEADS 256
-#define IS_HEAD (1ull << 63)
+#define IS_HEAD UINT64_MAX
 
 struct reel {
     struct store *store;
@@ -65,6 +65,10 @@ static void got(void *owner, uint64_t cookie, uint64_t offset, const void *bytes
         return;
     if (cookie == IS_HEAD) {
         got_heads(reel, bytes, length / sizeof(struct portus_record));
+        return;
+    }
+    if (reel->record[cookie % HEADS].length != length) {
+        reel->wrong = true;
         return;
     }
     pull_record(reel->store, reel->peer, reel->id, &reel->record[cookie % HEADS], cookie, bytes);

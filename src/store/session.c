@@ -175,6 +175,7 @@ static int open_view(struct store *store, unsigned place, uint64_t *head)
 
     view_close(peer->view);
     peer->view = NULL;
+    peer->read_left = 0;
     error = view_open(&peer->view, store->pool, &share);
     if (error == 0)
         *head = view_head(peer->view);
@@ -252,6 +253,7 @@ static int queue(struct store *store, unsigned place, const struct portus_messag
         return -EPROTO;
     error = store_queue_may(store, place);
     if (error != 0) {
+        pull_drop(place, store->serial[place], message->value);
         store_answer(store, place, store->serial[place], message->value, error, 0);
         let_go(fd);
         if (listed >= 0)

@@ -88,6 +88,17 @@ static int renew(struct store *store, struct copying *now, const struct pool_key
     return error == -ENOSPC ? 0 : error; /* it is kept, as it is */
 }
 
+/* Of its bytes those that the draft lacks. */
+static uint64_t missing(const struct copying *now)
+{
+    uint64_t size = (uint64_t)now->status.st_size, bytes = 0;
+    struct range gap;
+
+    for (uint64_t at = 0; ranges_gap(&now->pulled.ranges, at, size, &gap); at = gap.to)
+        bytes += gap.to - gap.from;
+    return bytes;
+}
+
 static int begin(struct store *store, struct copying *now)
 {
     const struct pool_share share = store_share(store, now->file.uid);
@@ -111,7 +122,9 @@ static int begin(struct store *store, struct copying *now)
     if (now->file.kept)
         return renew(store, now, &key);
     if (now->pulled.draft != NULL && memcmp(&key, &now->pulled.key, sizeof(key)) == 0)
-        return 0;
+        return share.everyone || missing(now) == 0
+                   ? 0
+                   : store_room(store, &share, now->path, store_job(now->file.job), missing(now));
     pulled_free(&now->pulled);
     error = store_room(store, &share, now->path, store_job(now->file.job),
                        (uint64_t)now->status.st_size);
@@ -251,6 +264,8 @@ static int commit(struct store *store, struct copying *now, uint64_t *number)
 static void drop(struct store *store, struct store_file *file, int error)
 {
     close_listing(file);
+    if (file->pulled)
+        pull_drop(file->peer, file->serial, file->id);
     store_answer(store, file->peer, file->serial, file->id, error, 0);
     if (origin_close(file) == -ETIMEDOUT)
         store_shun(store, file->uid);

@@ -147,6 +147,7 @@ try:
         frame(FILE, describe(path=b"/a\0b"), value=1), frame(FILE, describe(size=1 << 63), value=1),
         frame(FILE, describe(mode=0o040755), value=1), frame(FILE, describe(handle=129), value=1),
         frame(RENAMED), frame(RENAMED, b"x" * (17 << 20)), frame(RENAMED, os.urandom(1000)), frame(PULL, value=7, size=1),
+        frame(RING, value=1, size=1 << 63, flags=1),
         frame(RING, value=1, size=0, flags=1) + frame(PULL, value=1, size=1 << 40), frame(DATA, b"x" * 10, value=1, flags=10),
         frame(STATE, describe(), value=1), frame(SEAL, value=1), frame(SEAL, describe() + b"more", value=1),
         frame(BYTES, b"x" * 100, flags=100), frame(DRAFT, describe()[:-2], value=1),

@@ -12,7 +12,6 @@ import signal
 import socket
 import struct
 import subprocess
-import threading
 import time
 
 from lib import agents, program, stores, trial
@@ -261,32 +260,6 @@ def hanging():
         server.wait()
 
 
-class Fake:
-    """A portusd that is none: what it does is said by answer(socket, packet)."""
-
-    def __init__(self, answer):
-        self.where = os.path.join(trial.fresh(), "s")
-        os.chmod(os.path.dirname(self.where), 0o755)
-        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.listener.bind(self.where)
-        os.chmod(self.where, 0o777)
-        self.listener.listen(16)
-        self.answer, self.name = answer, "unix:" + self.where
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def serve(self):
-        while True:
-            s, _ = self.listener.accept()
-            threading.Thread(target=self.talk, args=(s,), daemon=True).start()
-
-    def talk(self, s):
-        try:
-            while packet := s.recv(4096):
-                self.answer(s, packet)
-        except OSError:
-            pass
-
-
 good, bad = stores.home(GOOD), stores.home(BAD)
 kept = os.path.join(good, "good.pt")
 try:
@@ -349,7 +322,7 @@ try:
             s.send(message(WELCOME) if op == HELLO else message(DONE, value, size=3 << 20))
 
     for kind in (flood, wrong, descriptor, large_view, zeros, silent):
-        fake = Fake(kind)
+        fake = stores.Fake(kind)
         done = subprocess.run([stores.CTL, "ls", "--store", fake.name], capture_output=True, text=True, timeout=50, check=False)
         trial.expect(done.returncode == 1 and done.stderr.startswith("portusctl: "), f"{kind.__name__}: {done}")
         store.name = fake.name

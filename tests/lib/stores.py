@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import tempfile
+import threading
 import traceback
 
 from . import agents, program, trial
@@ -168,3 +169,29 @@ def as_user(uid, work):
         finally:
             os._exit(status)
     trial.expect(os.waitpid(pid, 0)[1] == 0, f"user {uid} failed")
+
+
+class Fake:
+    """A portusd that is none: what it does is said by answer(socket, packet)."""
+
+    def __init__(self, answer):
+        self.where = os.path.join(trial.fresh(), "s")
+        os.chmod(os.path.dirname(self.where), 0o755)
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener.bind(self.where)
+        os.chmod(self.where, 0o777)
+        self.listener.listen(16)
+        self.answer, self.name = answer, "unix:" + self.where
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            s, _ = self.listener.accept()
+            threading.Thread(target=self.talk, args=(s,), daemon=True).start()
+
+    def talk(self, s):
+        try:
+            while packet := s.recv(4096):
+                self.answer(s, packet)
+        except OSError:
+            pass

@@ -11,6 +11,7 @@
 #   make fuzz-far   hostile clients of a store on another machine, without an end; needs clang
 #   make check-kills   kills at every system call, 10,000 of them (K='--kills 500')
 #   make check-vm     50 power cuts on each kind of emulated persistent memory, in QEMU (CYCLES=3 in `check`)
+#   make check-site  wheel, .deb, containers, Slurm; as root
 #   make check-schedules  10,000 random schedules of copies from an emulated GPU's memory (SCHEDULES=500)
 #   make bench      the measured table     (ratios of one run)
 #   make install    DESTDIR= PREFIX=/usr/local
@@ -88,7 +89,7 @@ ifeq ($(SANITIZE),)
 PROGRAMS += $(B)/libportus_shim.so
 endif
 
-.PHONY: all man tests check check-sanitize check-unit check-errors check-kills check-vm check-schedules check-world \
+.PHONY: all man tests check check-sanitize check-unit check-errors check-kills check-vm check-site check-schedules check-world \
   fuzz fuzz-far fuzz-parsers fuzz-pool bench install dist deb wheel clean format tidy
 .DELETE_ON_ERROR:
 all: $(PROGRAMS) $(B)/portus-run
@@ -247,7 +248,11 @@ check-kills: all $(KILL)
 
 # Guests in QEMU: see tests/lib/guest.py.
 check-vm: all $(KILL) $(VM)
-	CYCLES=$${CYCLES:-50} B=$(B) python3 tests/run -v --timeout 14400 vm/
+	CHECK=check-vm CYCLES=$${CYCLES:-50} B=$(B) python3 tests/run -v --timeout 14400 vm/
+
+# Packages, containers and a scheduler; wants root and the network.
+check-site: all
+	CHECK=check-site B=$(B) python3 tests/run -v --timeout 1500 site/
 
 # Of streams, copies, writes and forks, on the emulated GPU.
 check-schedules: all $(EMU)

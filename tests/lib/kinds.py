@@ -18,6 +18,7 @@ recheck         afterwards the program is run plainly with the argument `check`
 needs=A,B       Python packages; an absent one skips the test
 cuda            on the emulated GPU (tests/emu), with the PyTorch for CUDA
 mem=N disk=N    GiB that must be available
+by=COMMAND      takes long: run by `make COMMAND` alone
 root slow tool  needs root; not with --quick; not a test by itself
 timeout=S       seconds for each run; 60
 """
@@ -50,6 +51,8 @@ class Test:
 
     def prepare(self, options):
         """Raises Skip where this machine lacks something."""
+        if os.environ.get("CHECK") != self.tags.get("by", os.environ.get("CHECK")):
+            raise Skip(f"takes long: make {self.tags['by']}")
         if "slow" in self.tags and options.quick:
             raise Skip("slow (--quick)")
         if "root" in self.tags and os.geteuid() != 0:

@@ -3,7 +3,7 @@
 # /dev/shm, a read-only root, a user whom no passwd knows, the files of the wheel on a volume.
 # Right: captured, and whole when process 1 has ended: by itself, by SIGTERM, or after `portusctl wait` where a child of it was
 # killed; two containers on one network do not meet; what is captured counts as the container's memory.
-# run: script root slow timeout=900 disk=2
+# run: script by=check-site root slow timeout=900 disk=2
 import os
 import shutil
 import signal

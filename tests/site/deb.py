@@ -2,7 +2,7 @@
 # The Debian packages: made, checked by lintian, installed by dpkg on a bare system, used, purged.
 # Right: the same sources make the same packages, whatever the directory; lintian has no error and no warning; the
 # programs find each other; saves of C and Python programs are captured and have their bytes; nothing is left by purge.
-# run: script root slow timeout=1500 disk=3
+# run: script by=check-site root slow timeout=1500 disk=3
 import os
 import shutil
 import subprocess

@@ -2,7 +2,7 @@
 # Slurm, on this machine alone, with scripts/slurm-task as TaskProlog and TaskEpilog: a job of two tasks, one whose
 # tasks are killed when they have saved, one that says PORTUS=off, one that is cancelled.
 # Right: captured, by one agent for both tasks; the right bytes when srun returns; no process is left.
-# run: script root slow timeout=300
+# run: script by=check-site root slow timeout=300
 import os
 import re
 import shutil

@@ -2,7 +2,7 @@
 # The wheel: made, installed by pip into a new environment elsewhere, and into a system with glibc 2.31.
 # Right: the same sources make the same wheel; nothing of it needs a glibc newer than 2.28, and a wheel of other
 # binaries is refused; torch.save under portus-run, by the agent of the wheel, is captured and gives the same bytes.
-# run: script root slow timeout=1500 disk=3
+# run: script by=check-site root slow timeout=1500 disk=3
 import glob
 import os
 import re

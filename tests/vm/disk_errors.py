@@ -3,7 +3,7 @@
 # a pool on it, in a file. Right: a save of which both fsyncs returned 0 is on the disk after it was mounted anew, or a
 # later one is, and whole; the program is told of the others. With the pool: the program is told nothing, and its files are
 # right; portusd lives, and says it; what the pool holds afterwards is whole.
-# run: script timeout=900
+# run: script by=check-vm timeout=900
 import os
 import re
 import subprocess

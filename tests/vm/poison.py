@@ -3,7 +3,7 @@
 # mapped, and by a machine check, of which the kernel makes a bad block; the file system of the pool is full; the unit test
 # of pools in files runs on it. Right: portusd lives and says it once; badblocks, scrub, verify and restore name the
 # version; the others are as they were. An emulated devdax device shows the bad block and can be read all the same.
-# run: script timeout=900
+# run: script by=check-vm timeout=900
 import os
 
 from lib import guest, program, trial

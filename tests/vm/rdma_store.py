@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Two guests: a program saves in one of them, with PORTUS_STORE=rdma://; portusd in the other pulls and commits; the first
 # machine is destroyed, and another one restores. With pools on devdax, on fsdax and in a file. Right: equal bytes.
-# run: script timeout=1200
+# run: script by=check-vm timeout=1200
 import os
 import re
 import sys

@@ -59,8 +59,9 @@ static int open_high(const char *path)
 
 void portus_source_open(struct portus_source *source)
 {
-    source->maps = open_high("/proc/thread-self/maps"); /* the first thread may have ended */
-    source->pages = open_high("/proc/thread-self/pagemap");
+    /* The process's, not the thread's: what is a thread's says nothing once that has ended. */
+    source->maps = open_high("/proc/self/maps");
+    source->pages = open_high("/proc/self/pagemap");
 }
 
 void portus_source_close(struct portus_source *source)

@@ -29,6 +29,8 @@ int main(void)
         void *end = NULL;
         snprintf(name, sizeof name, "%d.ckpt", i);
         check(pthread_create(&thread, NULL, forever, name) == 0);
+        while (access(name, F_OK) != 0) /* until it saves */
+            usleep(1000);
         usleep(30000);
         check(pthread_cancel(thread) == 0 && pthread_join(thread, &end) == 0);
         printf("%d %lld\n", end == PTHREAD_CANCELED, size_of(name) % (long long)(4 * MIB));

@@ -250,7 +250,7 @@ check-kills: all $(KILL)
 check-vm: all $(KILL) $(VM)
 	CHECK=check-vm CYCLES=$${CYCLES:-50} B=$(B) python3 tests/run -v --timeout 14400 vm/
 
-# Packages, containers and a scheduler; wants root and the network.
+# Packages, containers and a scheduler; wants root, the network, and sh scripts/install-deps site.
 check-site: all
 	CHECK=check-site B=$(B) python3 tests/run -v --timeout 1500 site/
 

@@ -88,12 +88,13 @@ static size_t put_utf8(char *out, unsigned rune)
     return 4;
 }
 
+/* Of a text that is cut off: one byte, as there is room for no more than was read. */
 static unsigned hex(const char **at)
 {
     char digits[5] = "";
 
     if (strlen(*at) < 4)
-        return 0xfffd;
+        return '?';
     memcpy(digits, *at, 4);
     *at += 4;
     return (unsigned)strtoul(digits, NULL, 16);

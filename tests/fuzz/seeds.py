@@ -15,7 +15,8 @@ SEEDS = {
     4: [ENTRY, ENTRY * 3, ENTRY[:-4]],
     5: [b'[\n{"ph":"b","cat":"save","name":"save","ts":1.5,"id":"7.1","args":{"file":"/d/a\\"\\u00e9\\ud83d\\ude00","reason":"x"}},\n'
         b'{"ph":"e","cat":"save","name":"save","ts":9.5,"id":"7.1","args":{"size":9}},\n'
-        b'{"ph":"X","cat":"wait","name":"end","ts":1,"dur":2.25,"args":{}},\n{"ph":"X","cat":"capture","args":{"bytes":7}},\n'],
+        b'{"ph":"X","cat":"wait","name":"end","ts":1,"dur":2.25,"args":{}},\n{"ph":"X","cat":"capture","args":{"bytes":7}},\n',
+        b'[\n{"ph":"b","cat":"save","name":"save","id":"7.1","args":{"file":"/d/\\u'],
     6: [b"keep 3\nbytes 64G objects 100000 sessions 64\nuser 1000 bytes 1G\n# why\nuser root objects 5\n", b"bytes none\n"],
     8: [b"alice " + b"0123456789abcdef" * 4 + b"\n# one\nbob " + b"f" * 64 + b"\n", b"alice 12\n"],
     7: [b"job \"7\"\\\n", b"/mnt/a b"],

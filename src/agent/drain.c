@@ -196,7 +196,7 @@ bool agent_drain(struct agent *agent, unsigned number)
     struct portus_record record;
     struct portus_file *file;
     struct piece piece;
-    int fd, error;
+    int fd, error = 0;
 
     if (head == session->tail)
         return false;
@@ -240,10 +240,9 @@ bool agent_drain(struct agent *agent, unsigned number)
             agent_error(agent, "%.*s: %s: the file is incomplete, its program is told",
                         PORTUS_FILE_PATH - 1, file->path, strerror(error));
             atomic_store(&file->error, (uint32_t)error);
-            agent_metrics_mount(agent, record.file)->errors++;
         }
     }
-    agent_metrics_mount(agent, record.file)->bytes += piece.length;
+    agent_metrics_drained(agent, record.file, piece.length, error);
     atomic_fetch_add(&file->drained, piece.length);
     atomic_fetch_add(&shared->drained, piece.length);
     atomic_fetch_add(&agent->control->drained_bytes, piece.length);

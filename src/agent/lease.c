@@ -112,20 +112,6 @@ static void date(const struct agent *agent, unsigned number, int fd)
         futimens(fd, times);
 }
 
-/* For metrics: how long it has taken to be whole. */
-static void note(struct agent *agent, unsigned number)
-{
-    struct agent_mount *mount = agent_metrics_mount(agent, number);
-    uint64_t written = atomic_load(&agent->control->file[number].written), now;
-    struct timespec clock;
-
-    clock_gettime(CLOCK_REALTIME, &clock);
-    now = (uint64_t)clock.tv_sec * 1000000000u + (uint64_t)clock.tv_nsec;
-    mount->files++;
-    if (written != 0 && now > written)
-        mount->lag_ns += now - written;
-}
-
 /* Whether it is one; else it is asked again in a moment. */
 static bool finish(struct agent *agent, unsigned number)
 {
@@ -153,7 +139,7 @@ static bool finish(struct agent *agent, unsigned number)
     /* What ext4 does at close, unless all blocks are reserved: see preload/habit.c. */
     if (atomic_load(&file->replaces) != 0)
         sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
-    note(agent, number);
+    agent_metrics_whole(agent, number);
     if (portus_trace_on())
         agent_trace_live(agent, number, false);
     agent_store_take(agent, number, fd, &known);

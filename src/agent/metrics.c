@@ -45,7 +45,8 @@ static void find_mount(char *path, size_t room, uint64_t device)
         snprintf(path, room, "%u:%u", major(device), minor(device));
 }
 
-struct agent_mount *agent_metrics_mount(struct agent *agent, unsigned number)
+/* Where a file's numbers belong. */
+static struct agent_mount *mount_of(struct agent *agent, unsigned number)
 {
     struct agent_state *state = agent->state;
     uint64_t device = agent->control->file[number].device;
@@ -64,6 +65,38 @@ struct agent_mount *agent_metrics_mount(struct agent *agent, unsigned number)
     return mount;
 }
 
+static bool on(const struct agent *agent)
+{
+    return agent->state->env.metrics[0] != '\0';
+}
+
+void agent_metrics_drained(struct agent *agent, unsigned number, uint64_t bytes, int error)
+{
+    struct agent_mount *mount;
+
+    if (!on(agent))
+        return;
+    mount = mount_of(agent, number);
+    mount->bytes += bytes;
+    mount->errors += error != 0;
+}
+
+void agent_metrics_whole(struct agent *agent, unsigned number)
+{
+    uint64_t written = atomic_load(&agent->control->file[number].written), now;
+    struct agent_mount *mount;
+    struct timespec clock;
+
+    if (!on(agent))
+        return;
+    mount = mount_of(agent, number);
+    clock_gettime(CLOCK_REALTIME, &clock);
+    now = (uint64_t)clock.tv_sec * 1000000000u + (uint64_t)clock.tv_nsec;
+    mount->files++;
+    if (written != 0 && now > written)
+        mount->lag_ns += now - written;
+}
+
 /* Live files of each mount: how many, their bytes that are not drained, the oldest's age. */
 struct live {
     uint64_t files, bytes, since;
@@ -78,7 +111,7 @@ static void look(struct agent *agent, struct live live[AGENT_MOUNTS])
 
         if (agent->state->file[i] == 0)
             continue;
-        at = &live[agent_metrics_mount(agent, i) - agent->state->mount];
+        at = &live[mount_of(agent, i) - agent->state->mount];
         captured = atomic_load(&file->captured);
         drained = atomic_load(&file->drained);
         at->files++;
@@ -249,7 +282,7 @@ void agent_metrics_turn(struct agent *agent, bool ends)
     uint64_t now;
     int error;
 
-    if (agent->state->env.metrics[0] == '\0')
+    if (!on(agent))
         return;
     now = portus_now();
     if (!ends && agent->measured != 0 && now - agent->measured < EVERY_NS)

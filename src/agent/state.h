@@ -178,9 +178,10 @@ void agent_trace_live(struct agent *agent, uint32_t file, bool begins);
 void agent_trace_pulled(struct agent *agent, unsigned session, uint64_t since, uint64_t records);
 void agent_trace_kept(const struct agent_keep *keep, uint64_t commit, int error);
 
-/* metrics.c: what PORTUS_METRICS tells of the agent; where a file's numbers belong */
+/* metrics.c: what PORTUS_METRICS tells of the agent; each does nothing where that is off */
 void agent_metrics_turn(struct agent *agent, bool ends);
-struct agent_mount *agent_metrics_mount(struct agent *agent, unsigned file);
+void agent_metrics_drained(struct agent *agent, unsigned file, uint64_t bytes, int error);
+void agent_metrics_whole(struct agent *agent, unsigned file);
 
 /* lease.c: engaged files */
 int agent_file_engage(struct agent *agent, unsigned session, uint32_t number, uint64_t inode,

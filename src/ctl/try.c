@@ -20,7 +20,8 @@
 #define KILLS 8
 #define LIMIT_LEAST_NS 60000000000ull
 
-int trial_fresh(const struct trial *trial, const char *directory)
+/* A fresh directory to run in, or an errno, negative. */
+static int fresh(const struct trial *trial, const char *directory)
 {
     int error = tree_remove(directory);
 
@@ -86,6 +87,13 @@ int trial_run(struct trial *trial, struct try_run *run, struct outcome *outcome)
     return try_interrupted ? -EINTR : error;
 }
 
+int trial_run_fresh(struct trial *trial, struct try_run *run, struct outcome *outcome)
+{
+    int error = fresh(trial, run->directory);
+
+    return error != 0 ? error : trial_run(trial, run, outcome);
+}
+
 void outcome_free(struct outcome *outcome)
 {
     tree_free(&outcome->files);
@@ -102,7 +110,7 @@ static const char *how(int status, char text[40])
 }
 
 void outcome_compare(struct differences *out, const struct outcome *plain,
-                     const struct outcome *other)
+                     const struct outcome *other, bool output)
 {
     char one[40], two[40];
 
@@ -112,16 +120,9 @@ void outcome_compare(struct differences *out, const struct outcome *plain,
     else if (plain->status != other->status)
         differences_add(out, "end", "status", "is %s, plainly %s", how(other->status, one),
                         how(plain->status, two));
-    tree_compare(out, &plain->output, &other->output);
+    if (output)
+        tree_compare(out, &plain->output, &other->output);
     tree_compare(out, &plain->files, &other->files);
-}
-
-bool trial_own(const struct trial *trial, const char *path)
-{
-    for (size_t i = 0; i < trial->own.count; i++)
-        if (strcmp(trial->own.list[i].path, path) == 0)
-            return true;
-    return false;
 }
 
 /* A command that fails as its arguments are not there is one that was named by a relative path. */
@@ -159,10 +160,8 @@ static int learn(struct trial *trial)
     struct try_run run = trial_plan(trial, TRY_PLAIN, "plain");
     struct outcome again;
     char path[2 * PATH_MAX];
-    int error = trial_fresh(trial, trial->directory);
+    int error = trial_run_fresh(trial, &run, &trial->plain);
 
-    if (error == 0)
-        error = trial_run(trial, &run, &trial->plain);
     if (error != 0)
         return error;
     if (run.late || (WIFEXITED(run.status) && WEXITSTATUS(run.status) >= 126)) {
@@ -178,12 +177,10 @@ static int learn(struct trial *trial)
 
     run = trial_plan(trial, TRY_PLAIN, "again");
     run.record = &trial->known;
-    error = trial_fresh(trial, trial->directory);
-    if (error == 0)
-        error = trial_run(trial, &run, &again);
+    error = trial_run_fresh(trial, &run, &again);
     if (error != 0)
         return error;
-    outcome_compare(&trial->own, &trial->plain, &again);
+    outcome_compare(&trial->own, &trial->plain, &again, true);
     for (size_t i = 0; i < again.files.count; i++)
         if (S_ISREG(again.files.entry[i].status.st_mode)) {
             snprintf(path, sizeof(path), "%s/%s", trial->directory, again.files.entry[i].path);
@@ -192,9 +189,7 @@ static int learn(struct trial *trial)
     outcome_free(&again);
 
     run = trial_plan(trial, TRY_REPORT, "report");
-    error = trial_fresh(trial, trial->directory);
-    if (error == 0)
-        error = trial_run(trial, &run, &again);
+    error = trial_run_fresh(trial, &run, &again);
     if (error == 0) {
         outcome_free(&again);
         error = saves_read(&trial->plain_saves, try_file(path, &run, "trace"), trial->directory);
@@ -207,19 +202,16 @@ static int capture(struct trial *trial)
     struct try_run run = trial_plan(trial, TRY_SHIM, "portus");
     struct differences own = {0}, all = {0};
     char path[PATH_MAX], kept[PATH_MAX + 16];
-    int error = trial_fresh(trial, trial->directory);
+    int error = trial_run_fresh(trial, &run, &trial->shimmed);
 
-    if (error == 0)
-        error = trial_run(trial, &run, &trial->shimmed);
     if (error == 0)
         error = saves_read(&trial->saves, try_file(path, &run, "trace"), trial->directory);
     if (error != 0)
         return error;
-    outcome_compare(&all, &trial->plain, &trial->shimmed);
+    outcome_compare(&all, &trial->plain, &trial->shimmed, true);
     differences_split(&all, &trial->own, &own);
     differences_free(&own);
-    for (size_t i = 0; i < all.count; i++)
-        differences_add(&trial->found, all.list[i].path, all.list[i].what, "%s", all.list[i].says);
+    differences_append(&trial->found, &all);
     differences_free(&all);
     if (trial->found.count > 0) { /* for who wants to look */
         snprintf(kept, sizeof(kept), "%s/portus", trial->work);

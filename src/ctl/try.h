@@ -56,6 +56,8 @@ struct differences {
 
 void differences_add(struct differences *out, const char *path, const char *what,
                      const char *format, ...) __attribute__((format(printf, 4, 5)));
+void differences_append(struct differences *out, const struct differences *list);
+bool differences_have(const struct differences *list, const char *path); /* one of that path */
 void differences_free(struct differences *list);
 
 /* Adds how other differs from plain. */
@@ -176,16 +178,14 @@ struct trial {
     } full;
 };
 
-/* A fresh directory to run in, or an errno, negative. */
-int trial_fresh(const struct trial *trial, const char *directory);
-/* Runs in it and reads what came out. 0 or a negative errno. */
+/* Runs in its directory as it is, or a fresh one, and reads what came out. 0 or a negative errno.
+ */
 int trial_run(struct trial *trial, struct try_run *run, struct outcome *outcome);
+int trial_run_fresh(struct trial *trial, struct try_run *run, struct outcome *outcome);
 void outcome_free(struct outcome *outcome);
-/* Adds how other differs; only_files: output does not count. */
+/* Adds how other differs; not output: what it has said does not count. */
 void outcome_compare(struct differences *out, const struct outcome *plain,
-                     const struct outcome *other);
-/* Whether some plain run has this difference, or one of the same path. */
-bool trial_own(const struct trial *trial, const char *path);
+                     const struct outcome *other, bool output);
 struct try_run trial_plan(struct trial *trial, enum try_way way, const char *name);
 
 /* try_harm.c: kills, and a full disk. 0 or a negative errno. */

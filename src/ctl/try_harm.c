@@ -49,7 +49,7 @@ static void judge(struct trial *trial, const struct tree *files, struct differen
 
         if (!S_ISREG(entry->status.st_mode))
             continue;
-        if (trial_own(trial, entry->path)) { /* it has other bytes in each run */
+        if (differences_have(&trial->own, entry->path)) { /* it has other bytes in each run */
             trial->killed.incomparable += count;
             continue;
         }
@@ -79,16 +79,13 @@ static int resume(struct trial *trial, enum try_way way, struct differences *out
 
     if (error != 0)
         return error;
-    tree_free(&outcome.output); /* it goes on, and says so */
-    outcome.output = (struct tree){0};
-    outcome_compare(&all, &trial->plain, &outcome);
+    outcome_compare(&all, &trial->plain, &outcome, false); /* it goes on, and says so */
     for (size_t i = 0; i < all.count; i++) {
         const struct difference *difference = &all.list[i];
 
         /* What the killed run had under names of its own may stay. */
-        if (strcmp(difference->what, "extra") == 0 || trial_own(trial, difference->path) ||
-            strcmp(difference->path, "standard output") == 0 ||
-            strcmp(difference->path, "standard error") == 0)
+        if (strcmp(difference->what, "extra") == 0 ||
+            differences_have(&trial->own, difference->path))
             continue;
         differences_add(out, difference->path, difference->what, "%s", difference->says);
     }
@@ -106,12 +103,11 @@ static int kill_once(struct trial *trial, enum try_way way, enum try_victim vict
     struct differences end = {0};
     struct outcome outcome;
     char when[100];
-    int error = trial_fresh(trial, trial->directory);
+    int error;
 
     run.victim = victim;
     run.kill_ns = (uint64_t)((double)whole * part);
-    if (error == 0)
-        error = trial_run(trial, &run, &outcome);
+    error = trial_run_fresh(trial, &run, &outcome);
     if (error != 0)
         return error;
     *was = run.killed;
@@ -130,21 +126,6 @@ static int kill_once(struct trial *trial, enum try_way way, enum try_victim vict
 free:
     outcome_free(&outcome);
     return error;
-}
-
-static bool has(const struct differences *list, const char *path)
-{
-    for (size_t i = 0; i < list->count; i++)
-        if (strcmp(list->list[i].path, path) == 0)
-            return true;
-    return false;
-}
-
-static void take(struct trial *trial, const struct differences *list)
-{
-    for (size_t i = 0; i < list->count; i++)
-        differences_add(&trial->found, list->list[i].path, list->list[i].what, "%s",
-                        list->list[i].says);
 }
 
 int trial_kill(struct trial *trial)
@@ -176,15 +157,15 @@ int trial_kill(struct trial *trial)
     for (size_t i = 0; i < doubts.count; i++) {
         const struct difference *doubt = &doubts.list[i];
 
-        if (has(&plain_doubts, doubt->path))
+        if (differences_have(&plain_doubts, doubt->path))
             trial->killed.unknown++;
         else
             differences_add(&left, doubt->path, doubt->what, "%s", doubt->says);
     }
     trial->killed.resumes = plain_ends.count == 0;
-    take(trial, &left);
+    differences_append(&trial->found, &left);
     if (trial->killed.resumes)
-        take(trial, &ends);
+        differences_append(&trial->found, &ends);
     differences_free(&doubts);
     differences_free(&ends);
     differences_free(&plain_doubts);
@@ -266,7 +247,7 @@ static void compare_full(struct trial *trial, const struct outcome plain[2],
         const struct tree_entry *b = tree_find(&other->files, a->path);
         enum known_as one, two;
 
-        if (!S_ISREG(a->status.st_mode) || trial_own(trial, a->path))
+        if (!S_ISREG(a->status.st_mode) || differences_have(&trial->own, a->path))
             continue;
         one = known_judge(&trial->known, a);
         if (again == NULL || known_judge(&trial->known, again) != one)
@@ -292,9 +273,7 @@ static int run_full(struct trial *trial, const char *directory, rlim_t limit)
 
         run.directory = directory;
         run.file_size = limit;
-        error = trial_fresh(trial, directory);
-        if (error == 0)
-            error = trial_run(trial, &run, &outcome[i]);
+        error = trial_run_fresh(trial, &run, &outcome[i]);
     }
     if (error == 0) {
         trial->full.plain_status = outcome[0].status;

@@ -269,6 +269,20 @@ void differences_add(struct differences *out, const char *path, const char *what
         (struct difference){duplicate(path), duplicate(what), duplicate(says)};
 }
 
+void differences_append(struct differences *out, const struct differences *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        differences_add(out, list->list[i].path, list->list[i].what, "%s", list->list[i].says);
+}
+
+bool differences_have(const struct differences *list, const char *path)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->list[i].path, path) == 0)
+            return true;
+    return false;
+}
+
 void differences_free(struct differences *list)
 {
     for (size_t i = 0; i < list->count; i++) {

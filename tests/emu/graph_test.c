@@ -50,6 +50,7 @@ static void what_is_captured_is_done_when_launched(void **state)
     for (int i = 0; i < 3; i++) {
         memset(pinned, 0, MIB);
         ok(cuMemsetD8_v2(device, 1, MIB));
+        ok(cuStreamSynchronize(NULL)); /* which the graph's stream does not wait for */
         ok(cuGraphLaunch(exec, stream));
         ok(cuStreamSynchronize(stream));
         assert_true(stamped(pinned, MIB / 4, 7));

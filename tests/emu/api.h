@@ -58,10 +58,8 @@ CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle);
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *rectangle);
 CUresult cuInit(unsigned flags);
 CUresult cuDeviceGetCount(int *count);
-CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute what, CUdevice device);
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
-CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 CUresult cuCtxDestroy_v2(CUcontext context);
 CUresult cuCtxSetCurrent(CUcontext context);
@@ -111,7 +109,6 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
                         unsigned by, unsigned bz, unsigned shared, CUstream stream,
                         void **arguments, void **extra);
 CUresult cuGetErrorName(CUresult error, const char **text);
-CUresult cuGetErrorString(CUresult error, const char **text);
 CUresult cuGetProcAddress_v2(const char *name, void **function, int version, cuuint64_t flags,
                              CUdriverProcAddressQueryResult *status);
 #endif

@@ -61,7 +61,7 @@ CUcontext emu_current(void)
     return depth ? stack[depth - 1] : NULL;
 }
 
-bool emu_alive(CUcontext context)
+static bool alive(CUcontext context)
 {
     for (unsigned i = 0; i < contexts_count; i++)
         if (contexts[i] == context)
@@ -146,7 +146,8 @@ static void context_end(CUcontext context)
     pthread_cond_broadcast(&emu_progress);
 }
 
-CUcontext emu_primary(struct device *device)
+/* Made if there is none; NULL without memory. */
+static CUcontext primary_of(struct device *device)
 {
     if (!device->primary)
         device->primary = context_new(device);
@@ -164,7 +165,7 @@ API cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice ordinal)
     device = emu_device(ordinal);
     if (!device || !context)
         return emu_leave(device ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_DEVICE);
-    primary = emu_primary(device);
+    primary = primary_of(device);
     if (!primary)
         return emu_leave(CUDA_ERROR_OUT_OF_MEMORY);
     primary->retained++;
@@ -243,7 +244,7 @@ API cuDevicePrimaryCtxSetFlags_v2(CUdevice ordinal, unsigned flags)
     if (error)
         return error;
     device = emu_device(ordinal);
-    if (!device || !emu_primary(device))
+    if (!device || !primary_of(device))
         return emu_leave(device ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_DEVICE);
     device->primary->flags = flags;
     return emu_leave(CUDA_SUCCESS);
@@ -296,7 +297,7 @@ API cuCtxDestroy_v2(CUcontext context)
 
     if (error)
         return error;
-    if (!emu_alive(context) || context == context->device->primary)
+    if (!alive(context) || context == context->device->primary)
         return emu_leave(CUDA_ERROR_INVALID_CONTEXT);
     if (depth && stack[depth - 1] == context)
         depth--;
@@ -310,7 +311,7 @@ API cuCtxPushCurrent_v2(CUcontext context)
 
     if (error)
         return error;
-    return emu_leave(emu_alive(context) ? push(context) : CUDA_ERROR_INVALID_CONTEXT);
+    return emu_leave(alive(context) ? push(context) : CUDA_ERROR_INVALID_CONTEXT);
 }
 
 API cuCtxPopCurrent_v2(CUcontext *context)
@@ -333,7 +334,7 @@ API cuCtxSetCurrent(CUcontext context)
 
     if (error)
         return error;
-    if (context && !emu_alive(context))
+    if (context && !alive(context))
         return emu_leave(CUDA_ERROR_INVALID_CONTEXT);
     if (depth)
         depth--;
@@ -374,7 +375,7 @@ API cuCtxGetDevice_v2(CUdevice *device, CUcontext context)
     error = emu_enter();
     if (error)
         return error;
-    if (!device || !emu_alive(context))
+    if (!device || !alive(context))
         return emu_leave(device ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_VALUE);
     *device = context->device->ordinal;
     return emu_leave(CUDA_SUCCESS);
@@ -399,7 +400,7 @@ API cuCtxGetId(CUcontext context, unsigned long long *id)
         return error;
     if (!context)
         context = emu_current();
-    if (!emu_alive(context))
+    if (!alive(context))
         return emu_leave(CUDA_ERROR_CONTEXT_IS_DESTROYED);
     *id = context->id;
     return emu_leave(CUDA_SUCCESS);
@@ -439,7 +440,7 @@ API cuCtxSynchronize_v2(CUcontext context)
     error = emu_enter();
     if (error)
         return error;
-    return emu_alive(context) ? synchronize(context) : emu_leave(CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    return alive(context) ? synchronize(context) : emu_leave(CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 
 API cuCtxGetStreamPriorityRange(int *least, int *greatest)
@@ -467,7 +468,7 @@ API cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 
     if (error)
         return error;
-    if (flags || !emu_alive(peer))
+    if (flags || !alive(peer))
         return emu_leave(flags ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CONTEXT);
     if (peer->device == current->device)
         return emu_leave(CUDA_ERROR_INVALID_DEVICE);
@@ -484,7 +485,7 @@ API cuCtxDisablePeerAccess(CUcontext peer)
 
     if (error)
         return error;
-    if (!emu_alive(peer))
+    if (!alive(peer))
         return emu_leave(CUDA_ERROR_INVALID_CONTEXT);
     if (!(current->peers >> peer->device->ordinal & 1))
         return emu_leave(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);

@@ -46,8 +46,6 @@ CUresult emu_leave(CUresult result);            /* releases the lock; returns wh
 
 CUcontext emu_current(void); /* of this thread, or NULL */
 struct device *emu_device(CUdevice ordinal);
-CUcontext emu_primary(struct device *device); /* made if there is none; NULL without memory */
-bool emu_alive(CUcontext context);
 bool emu_reaches(CUcontext context, const struct device *device);
 
 /* ---- device.c ---- */
@@ -86,10 +84,9 @@ struct range {
 };
 
 CUresult emu_range_add(const struct range *range);
-bool emu_range_remove(uintptr_t base);
+void emu_range_remove(uintptr_t base);
 struct range *emu_range_find(uintptr_t address); /* that holds the address, or NULL */
 struct range *emu_range_overlaps(uintptr_t address, size_t size); /* the first of them, or NULL */
-struct range *emu_range_next(uintptr_t address); /* the first that begins there or later */
 void emu_range_each(bool (*gone)(struct range *, void *), void *argument);
 /* A gap in [from, to) of whole pages; 0: none. */
 uintptr_t emu_range_gap(uintptr_t from, uintptr_t to, size_t size);
@@ -142,7 +139,7 @@ struct work {
 struct CUstream_st {
     uint32_t magic; /* of one that can be used */
     CUcontext context;
-    bool legacy, blocking, ended, per_thread;
+    bool legacy, blocking, ended;
     unsigned flags;
     int priority;
     unsigned long long id;
@@ -176,7 +173,6 @@ static inline CUstream emu_per_thread(CUstream stream)
 /* ---- graph.c ---- */
 
 struct CUgraphNode_st {
-    CUgraph graph;
     struct work *work; /* NULL: nothing but an order */
     struct nodes after;
     bool reached; /* of capture.c */

@@ -74,7 +74,6 @@ CUgraphNode emu_graph_add(CUgraph graph, struct work *work, const struct nodes *
         free(node);
         return NULL;
     }
-    node->graph = graph;
     node->work = work;
     return node;
 }

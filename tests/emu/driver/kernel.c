@@ -2,7 +2,6 @@
 /*
  * kernel.c -- modules, functions, launches: a kernel is what its name says
  *
- *   fill   (u32 *to, u64 count, u32 value)       to[i] = value
  *   stamp  (u32 *to, u64 count, u32 seed)        to[i] = seed + i * 2654435761
  *   add    (u32 *to, const u32 *from, u64 count) to[i] += from[i]
  *   spin   (u64 nanoseconds)                     takes that long
@@ -23,7 +22,6 @@ struct CUmod_st {
 
 struct CUfunc_st {
     struct CUfunc_st *next;
-    CUmodule module;
     const struct kernel *kernel; /* NULL: does nothing */
     char name[];
 };
@@ -56,17 +54,6 @@ static void *reach(CUcontext context, uint64_t address, uint64_t count, size_t e
     access = emu_reach(context, address, count * element, &kind);
     pthread_mutex_unlock(&emu_lock);
     return access;
-}
-
-static CUresult fill(CUcontext context, const union argument *a)
-{
-    uint32_t *to = reach(context, a[0].address, a[1].count, 4);
-
-    if (!to)
-        return CUDA_ERROR_ILLEGAL_ADDRESS;
-    for (uint64_t i = 0; i < a[1].count; i++)
-        to[i] = a[2].value;
-    return CUDA_SUCCESS;
 }
 
 static CUresult stamp(CUcontext context, const union argument *a)
@@ -117,8 +104,8 @@ static CUresult fault(CUcontext context, const union argument *a)
 }
 
 static const struct kernel kernels[] = {
-    {"fill", "qqd", fill}, {"stamp", "qqd", stamp}, {"add", "qqq", add},
-    {"spin", "q", spin},   {"hold", "qd", hold},    {"fault", "", fault},
+    {"stamp", "qqd", stamp}, {"add", "qqq", add},  {"spin", "q", spin},
+    {"hold", "qd", hold},    {"fault", "", fault},
 };
 
 static CUresult run(struct work *work)
@@ -189,7 +176,6 @@ static CUfunction function_new(CUmodule module, const char *name)
     if (!function)
         return NULL;
     strcpy(function->name, name);
-    function->module = module;
     for (unsigned i = 0; i < sizeof(kernels) / sizeof(*kernels); i++)
         if (!strcmp(kernels[i].name, name))
             function->kernel = &kernels[i];

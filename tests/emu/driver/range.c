@@ -37,15 +37,6 @@ struct range *emu_range_find(uintptr_t address)
     return emu_range_overlaps(address, 1);
 }
 
-struct range *emu_range_next(uintptr_t address)
-{
-    size_t i = position(address);
-
-    if (i < count && ranges[i].base < address)
-        i++;
-    return i < count ? &ranges[i] : NULL;
-}
-
 CUresult emu_range_add(const struct range *range)
 {
     static uint64_t id;
@@ -67,15 +58,14 @@ CUresult emu_range_add(const struct range *range)
     return CUDA_SUCCESS;
 }
 
-bool emu_range_remove(uintptr_t base)
+void emu_range_remove(uintptr_t base)
 {
     size_t i = position(base);
 
     if (i == count || ranges[i].base != base)
-        return false;
+        return;
     count--;
     memmove(&ranges[i], &ranges[i + 1], (count - i) * sizeof(*ranges));
-    return true;
 }
 
 /* Removes those of which gone() says so. */

@@ -154,10 +154,8 @@ static CUstream per_thread(CUcontext context)
             return own[i];
     CUstream stream = stream_of(context, 0, 0);
 
-    if (stream) {
-        stream->per_thread = true;
+    if (stream)
         own[next++ % EMU_DEVICES] = stream;
-    }
     return stream;
 }
 

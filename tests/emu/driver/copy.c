@@ -9,17 +9,21 @@
  * altogether.
  */
 #include <string.h>
-#include <time.h>
 
 #include "emu.h"
 
 #define STAGED ((size_t)64 << 10)
 #define PIECE ((size_t)256 << 10)
 
-struct copy {
-    struct work work;
+struct rectangle {
     uintptr_t to, from;
     size_t to_pitch, from_pitch, width, height;
+    enum range_kind to_kind, from_kind; /* what it must be; PAGEABLE: any */
+};
+
+struct copy {
+    struct work work;
+    struct rectangle r;
     char *staged; /* what the source held, or NULL */
 };
 
@@ -34,21 +38,33 @@ struct fill {
 static void take_time(size_t size)
 {
     static uint64_t bandwidth = UINT64_MAX;
-    uint64_t nanoseconds;
 
     if (bandwidth == UINT64_MAX)
         bandwidth = emu_setting("EMU_BANDWIDTH", 0);
-    if (!bandwidth)
-        return;
-    nanoseconds = (uint64_t)((double)size * 1e9 / (double)bandwidth);
-    nanosleep(
-        &(struct timespec){(time_t)(nanoseconds / 1000000000), (long)(nanoseconds % 1000000000)},
-        NULL);
+    if (bandwidth)
+        emu_sleep((uint64_t)((double)size * 1e9 / (double)bandwidth));
 }
 
 static size_t extent(size_t pitch, size_t width, size_t height)
 {
     return height ? pitch * (height - 1) + width : 0;
+}
+
+static char *reach_to(const struct rectangle *r)
+{
+    return emu_reach(NULL, r->to, extent(r->to_pitch, r->width, r->height));
+}
+
+static char *reach_from(const struct rectangle *r)
+{
+    return emu_reach(NULL, r->from, extent(r->from_pitch, r->width, r->height));
+}
+
+static enum range_kind kind_of(uintptr_t address)
+{
+    struct range *range = emu_range_find(address);
+
+    return range ? range->kind : PAGEABLE;
 }
 
 static struct pin *pin_of(uintptr_t address)
@@ -77,28 +93,26 @@ static bool move(char *to, struct pin *to_pin, char *from, struct pin *from_pin,
 
 static CUresult copy(struct work *work)
 {
-    struct copy *copy = (struct copy *)work;
-    enum range_kind kind;
-    char *to, *from = copy->staged;
+    const struct rectangle *r = &((struct copy *)work)->r;
+    char *to, *from = ((struct copy *)work)->staged;
     struct pin *to_pin, *from_pin = NULL;
 
     pthread_mutex_lock(&emu_lock);
-    to = emu_reach(NULL, copy->to, extent(copy->to_pitch, copy->width, copy->height), &kind);
-    to_pin = pin_of(copy->to);
+    to = reach_to(r);
+    to_pin = pin_of(r->to);
     if (!from) {
-        from =
-            emu_reach(NULL, copy->from, extent(copy->from_pitch, copy->width, copy->height), &kind);
-        from_pin = pin_of(copy->from);
+        from = reach_from(r);
+        from_pin = pin_of(r->from);
     }
     pthread_mutex_unlock(&emu_lock);
     if (!to || !from)
         return CUDA_ERROR_ILLEGAL_ADDRESS;
-    for (size_t row = 0; row < copy->height; row++) {
-        for (size_t at = 0; at < copy->width; at += PIECE) {
-            size_t size = copy->width - at < PIECE ? copy->width - at : PIECE;
+    for (size_t row = 0; row < r->height; row++) {
+        for (size_t at = 0; at < r->width; at += PIECE) {
+            size_t size = r->width - at < PIECE ? r->width - at : PIECE;
 
             take_time(size);
-            if (!move(to + row * copy->to_pitch + at, to_pin, from + row * copy->from_pitch + at,
+            if (!move(to + row * r->to_pitch + at, to_pin, from + row * r->from_pitch + at,
                       from_pin, size))
                 return CUDA_ERROR_ILLEGAL_ADDRESS;
         }
@@ -113,12 +127,6 @@ static void copy_end(struct work *work)
 
 /* What the program asks for: where the caller may go on. */
 enum when { AFTER_QUEUEING, AFTER_COPYING };
-
-struct rectangle {
-    uintptr_t to, from;
-    size_t to_pitch, from_pitch, width, height;
-    enum range_kind to_kind, from_kind; /* what it must be; PAGEABLE: any */
-};
 
 static bool fits(enum range_kind wanted, enum range_kind found)
 {
@@ -135,6 +143,7 @@ static CUresult submit(CUstream handle, const struct rectangle *r, enum when whe
     struct copy *made;
     CUstream stream;
     uint64_t number;
+    char *from;
 
     if (error)
         return error;
@@ -145,20 +154,16 @@ static CUresult submit(CUstream handle, const struct rectangle *r, enum when whe
         return emu_leave(error);
     if (!r->to || !r->from || r->to_pitch < r->width || r->from_pitch < r->width)
         return emu_leave(CUDA_ERROR_INVALID_VALUE);
-    char *from = emu_reach(NULL, r->from, extent(r->from_pitch, r->width, r->height), &from_kind);
-    if (!from || !emu_reach(NULL, r->to, extent(r->to_pitch, r->width, r->height), &to_kind) ||
-        !fits(r->to_kind, to_kind) || !fits(r->from_kind, from_kind))
+    from = reach_from(r);
+    to_kind = kind_of(r->to);
+    from_kind = kind_of(r->from);
+    if (!from || !reach_to(r) || !fits(r->to_kind, to_kind) || !fits(r->from_kind, from_kind))
         return emu_leave(CUDA_ERROR_INVALID_VALUE);
     made = emu_work(sizeof(*made), copy);
     if (!made)
         return emu_leave(CUDA_ERROR_OUT_OF_MEMORY);
     made->work.end = copy_end;
-    made->to = r->to;
-    made->from = r->from;
-    made->to_pitch = r->to_pitch;
-    made->from_pitch = r->from_pitch;
-    made->width = r->width;
-    made->height = r->height;
+    made->r = *r;
     if (to_kind == PAGEABLE) {
         when = AFTER_COPYING;
     } else if (from_kind == PAGEABLE && !stream->capture) {
@@ -293,9 +298,9 @@ BOTH(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *c), copy_2d(c, stream, AFTER_
 
 /* ---- batches: one call, in any order among themselves; here in the order of their numbers ---- */
 
-static CUresult batch(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count,
-                      CUmemcpyAttributes *attributes, size_t *indices, size_t attributes_count,
-                      size_t *failed, CUstream stream)
+static CUresult cuMemcpyBatchAsync_on(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes,
+                                      size_t count, CUmemcpyAttributes *attributes, size_t *indices,
+                                      size_t attributes_count, size_t *failed, CUstream stream)
 {
     CUresult error = CUDA_SUCCESS;
 
@@ -311,12 +316,6 @@ static CUresult batch(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t 
     return error;
 }
 
-static CUresult cuMemcpyBatchAsync_on(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes,
-                                      size_t count, CUmemcpyAttributes *attributes, size_t *indices,
-                                      size_t attributes_count, size_t *failed, CUstream stream)
-{
-    return batch(to, from, sizes, count, attributes, indices, attributes_count, failed, stream);
-}
 STREAMED(cuMemcpyBatchAsync,
          (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t count,
           CUmemcpyAttributes *attributes, size_t *indices, size_t attributes_count, size_t *failed,
@@ -327,7 +326,8 @@ static CUresult cuMemcpyBatchAsync_v2_on(CUdeviceptr *to, CUdeviceptr *from, siz
                                          size_t count, CUmemcpyAttributes *attributes,
                                          size_t *indices, size_t attributes_count, CUstream stream)
 {
-    return batch(to, from, sizes, count, attributes, indices, attributes_count, NULL, stream);
+    return cuMemcpyBatchAsync_on(to, from, sizes, count, attributes, indices, attributes_count,
+                                 NULL, stream);
 }
 STREAMED(cuMemcpyBatchAsync_v2,
          (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t count,
@@ -340,13 +340,9 @@ STREAMED(cuMemcpyBatchAsync_v2,
 static CUresult fill(struct work *work)
 {
     struct fill *fill = (struct fill *)work;
-    enum range_kind kind;
-    size_t bytes = fill->width * fill->element;
-    char *to;
+    size_t bytes = extent(fill->pitch, fill->width * fill->element, fill->height);
+    char *to = emu_reach_at_work(work->context, fill->to, bytes);
 
-    pthread_mutex_lock(&emu_lock);
-    to = emu_reach(work->context, fill->to, extent(fill->pitch, bytes, fill->height), &kind);
-    pthread_mutex_unlock(&emu_lock);
     if (!to)
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     for (size_t row = 0; row < fill->height; row++) {
@@ -367,7 +363,6 @@ static CUresult submit_fill(CUstream handle, CUdeviceptr to, size_t pitch, unsig
 {
     CUcontext current;
     CUresult error = emu_enter_context(&current);
-    enum range_kind kind;
     struct fill *made;
     CUstream stream;
 
@@ -379,7 +374,7 @@ static CUresult submit_fill(CUstream handle, CUdeviceptr to, size_t pitch, unsig
     if (!pitch || height == 1)
         pitch = width * element;
     if (to % element || pitch < width * element ||
-        !emu_reach(current, (uintptr_t)to, extent(pitch, width * element, height), &kind))
+        !emu_reach(current, (uintptr_t)to, extent(pitch, width * element, height)))
         return emu_leave(CUDA_ERROR_INVALID_VALUE);
     made = emu_work(sizeof(*made), fill);
     if (made) {

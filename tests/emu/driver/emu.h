@@ -21,6 +21,11 @@
 #define EMU_DEVICES 8 /* at most */
 #define EMU_PAGE ((size_t)4096)
 
+static inline size_t emu_whole_pages(size_t size)
+{
+    return (size + EMU_PAGE - 1) / EMU_PAGE * EMU_PAGE;
+}
+
 /* ---- context.c: the lock, the calling thread, contexts ---- */
 
 extern pthread_mutex_t emu_lock;
@@ -92,15 +97,16 @@ void emu_range_each(bool (*gone)(struct range *, void *), void *argument);
 uintptr_t emu_range_gap(uintptr_t from, uintptr_t to, size_t size);
 
 /* Where to reach size bytes that the program calls address; NULL: the device may not. */
-char *emu_reach(CUcontext context, uintptr_t address, size_t size, enum range_kind *kind);
-CUresult emu_memory_free(struct range *range); /* a block of cuMemAlloc */
+char *emu_reach(CUcontext context, uintptr_t address, size_t size);
+char *emu_reach_at_work(CUcontext context, uintptr_t address, size_t size); /* without the lock */
+void emu_memory_free(struct range *range);                                  /* of cuMemAlloc */
 CUresult emu_memory_allocate(CUcontext context, struct device *device, size_t size, void *owner,
                              struct range *range);
 bool emu_pool_free(struct range *range);
 void emu_pools_end(struct device *device);
 void emu_mapped_end(CUcontext context);
-CUresult emu_managed_free(struct range *range);
-void emu_memory_end(CUcontext context); /* all of a context that ends */
+void emu_host_free(struct range *range); /* allocated or managed */
+void emu_memory_end(CUcontext context);  /* all of a context that ends */
 void emu_host_end(CUcontext context);
 
 /* ---- pin.c ---- */
@@ -165,6 +171,7 @@ void emu_await_context(CUcontext context);
 void emu_await_device(struct device *device);
 void emu_streams_end(CUcontext context);
 bool emu_in_callback(void);
+void emu_sleep(uint64_t nanoseconds); /* without the lock */
 static inline CUstream emu_per_thread(CUstream stream)
 {
     return stream ? stream : CU_STREAM_PER_THREAD;

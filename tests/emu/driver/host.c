@@ -8,16 +8,11 @@
 
 #include "emu.h"
 
-static size_t whole_pages(size_t size)
-{
-    return (size + EMU_PAGE - 1) / EMU_PAGE * EMU_PAGE;
-}
-
 static CUresult allocate(CUcontext context, enum range_kind kind, void **memory, size_t size,
                          unsigned flags)
 {
     struct range range = {
-        .size = whole_pages(size), .kind = kind, .context = context, .flags = flags};
+        .size = emu_whole_pages(size), .kind = kind, .context = context, .flags = flags};
     CUresult error;
 
     range.access =
@@ -34,7 +29,7 @@ static CUresult allocate(CUcontext context, enum range_kind kind, void **memory,
     return error;
 }
 
-static CUresult host_alloc(void **memory, size_t size, unsigned flags)
+API cuMemHostAlloc(void **memory, size_t size, unsigned flags)
 {
     CUcontext current;
     CUresult error = emu_enter_context(&current);
@@ -53,14 +48,15 @@ static CUresult host_alloc(void **memory, size_t size, unsigned flags)
     return emu_leave(error);
 }
 
-API cuMemHostAlloc(void **memory, size_t size, unsigned flags)
-{
-    return host_alloc(memory, size, flags);
-}
-
 API cuMemAllocHost_v2(void **memory, size_t size)
 {
-    return host_alloc(memory, size, 0);
+    return cuMemHostAlloc(memory, size, 0);
+}
+
+void emu_host_free(struct range *range)
+{
+    munmap(range->access, range->size);
+    emu_range_remove(range->base);
 }
 
 API cuMemFreeHost(void *memory)
@@ -77,11 +73,7 @@ API cuMemFreeHost(void *memory)
         error = CUDA_ERROR_INVALID_VALUE;
     if (!error) {
         emu_await_device(range->device);
-        range = emu_range_find((uintptr_t)memory);
-        size_t size = range->size;
-
-        emu_range_remove((uintptr_t)memory);
-        munmap(memory, size);
+        emu_host_free(emu_range_find((uintptr_t)memory)); /* the table may have moved */
     }
     return emu_leave(error);
 }
@@ -96,7 +88,7 @@ static CUresult registrable(uintptr_t base, size_t size, unsigned flags)
 
     if (emu_range_overlaps(base, size))
         return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    if (madvise((void *)page, whole_pages(size + (base - page)),
+    if (madvise((void *)page, emu_whole_pages(size + (base - page)),
                 flags & CU_MEMHOSTREGISTER_READ_ONLY ? MADV_POPULATE_READ : MADV_POPULATE_WRITE))
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
@@ -211,26 +203,17 @@ API cuMemAllocManaged(CUdeviceptr *address, size_t size, unsigned flags)
     return emu_leave(error);
 }
 
-CUresult emu_managed_free(struct range *range)
-{
-    void *memory = range->access;
-    size_t size = range->size;
-
-    emu_range_remove(range->base);
-    munmap(memory, size);
-    return CUDA_SUCCESS;
-}
-
 static bool of_context(struct range *range, void *context)
 {
     if (range->context != context)
         return false;
-    if (range->kind == HOST_ALLOCATED || range->kind == MANAGED)
-        munmap(range->access, range->size);
     if (range->kind == HOST_REGISTERED)
         emu_pin_drop(range->pin);
-    return range->kind == HOST_ALLOCATED || range->kind == MANAGED ||
-           range->kind == HOST_REGISTERED;
+    else if (range->kind == HOST_ALLOCATED || range->kind == MANAGED)
+        munmap(range->access, range->size);
+    else
+        return false;
+    return true;
 }
 
 void emu_host_end(CUcontext context)

@@ -11,7 +11,6 @@
  * All others do nothing. Any image is a module that has every function. The grid is not looked at.
  */
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "emu.h"
@@ -45,15 +44,9 @@ struct kernel {
 
 static void *reach(CUcontext context, uint64_t address, uint64_t count, size_t element)
 {
-    enum range_kind kind;
-    char *access;
-
     if (address % element || count > SIZE_MAX / element)
         return NULL;
-    pthread_mutex_lock(&emu_lock);
-    access = emu_reach(context, address, count * element, &kind);
-    pthread_mutex_unlock(&emu_lock);
-    return access;
+    return emu_reach_at_work(context, address, count * element);
 }
 
 static CUresult stamp(CUcontext context, const union argument *a)
@@ -81,9 +74,7 @@ static CUresult add(CUcontext context, const union argument *a)
 
 static CUresult spin(CUcontext context, const union argument *a)
 {
-    nanosleep(&(struct timespec){(time_t)(a[0].nanoseconds / 1000000000),
-                                 (long)(a[0].nanoseconds % 1000000000)},
-              NULL);
+    emu_sleep(a[0].nanoseconds);
     return CUDA_SUCCESS;
 }
 
@@ -117,7 +108,7 @@ static CUresult run(struct work *work)
 
 /* ---- modules ---- */
 
-static CUresult load(CUmodule *module, const void *image)
+API cuModuleLoadData(CUmodule *module, const void *image)
 {
     CUcontext current;
     CUresult error = emu_enter_context(&current);
@@ -133,25 +124,20 @@ static CUresult load(CUmodule *module, const void *image)
     return emu_leave(made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-API cuModuleLoadData(CUmodule *module, const void *image)
-{
-    return load(module, image);
-}
-
 API cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, CUjit_option *options,
                        void **values)
 {
-    return load(module, image);
+    return cuModuleLoadData(module, image);
 }
 
 API cuModuleLoadFatBinary(CUmodule *module, const void *image)
 {
-    return load(module, image);
+    return cuModuleLoadData(module, image);
 }
 
 API cuModuleLoad(CUmodule *module, const char *path)
 {
-    return access(path, R_OK) ? CUDA_ERROR_FILE_NOT_FOUND : load(module, path);
+    return access(path, R_OK) ? CUDA_ERROR_FILE_NOT_FOUND : cuModuleLoadData(module, path);
 }
 
 API cuModuleUnload(CUmodule module)

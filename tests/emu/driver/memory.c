@@ -11,21 +11,16 @@
 #include "emu.h"
 
 /* A block in the device's own file; the address's place in the view is its place in the file. */
-static size_t whole_pages(size_t size)
-{
-    return (size + EMU_PAGE - 1) / EMU_PAGE * EMU_PAGE;
-}
-
 CUresult emu_memory_allocate(CUcontext context, struct device *device, size_t size, void *owner,
                              struct range *range)
 {
     struct range made = {.kind = DEVICE, .device = device, .context = context, .owner = owner};
     CUresult error;
 
-    if (!size || size > device->size || whole_pages(size) > device->size - device->used)
+    if (!size || size > device->size || emu_whole_pages(size) > device->size - device->used)
         return CUDA_ERROR_OUT_OF_MEMORY;
     made.base = emu_range_gap((uintptr_t)device->view, (uintptr_t)device->view + device->size,
-                              whole_pages(size));
+                              emu_whole_pages(size));
     if (!made.base)
         return CUDA_ERROR_OUT_OF_MEMORY;
     made.size = size;
@@ -33,7 +28,7 @@ CUresult emu_memory_allocate(CUcontext context, struct device *device, size_t si
     error = emu_range_add(&made);
     if (error)
         return error;
-    device->used += whole_pages(size);
+    device->used += emu_whole_pages(size);
     *range = made;
     return CUDA_SUCCESS;
 }
@@ -42,26 +37,20 @@ static void give_back(struct range *range)
 {
     struct device *device = range->device;
 
-    device->used -= whole_pages(range->size);
+    device->used -= emu_whole_pages(range->size);
     fallocate(device->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-              range->access - device->shadow, (off_t)whole_pages(range->size));
+              range->access - device->shadow, (off_t)emu_whole_pages(range->size));
 }
 
-static bool of_the_device(const struct range *range)
-{
-    return range->kind == DEVICE && !range->owner;
-}
-
-CUresult emu_memory_free(struct range *range)
+void emu_memory_free(struct range *range)
 {
     give_back(range);
     emu_range_remove(range->base);
-    return CUDA_SUCCESS;
 }
 
 static bool of_context(struct range *range, void *context)
 {
-    if (!of_the_device(range) || range->context != context)
+    if (range->kind != DEVICE || range->owner || range->context != context)
         return false;
     give_back(range);
     return true;
@@ -113,8 +102,10 @@ API cuMemFree_v2(CUdeviceptr address)
         return emu_leave(CUDA_ERROR_INVALID_VALUE);
     if (range->pool)
         error = emu_pool_free(range) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    else if (range->kind == MANAGED)
+        emu_host_free(range);
     else
-        error = range->kind == MANAGED ? emu_managed_free(range) : emu_memory_free(range);
+        emu_memory_free(range);
     return emu_leave(error);
 }
 

@@ -51,7 +51,7 @@ static CUresult allocate(CUmemoryPool pool, CUstream stream, size_t size, struct
     struct block *block = pool->blocks;
     CUresult error;
 
-    size = (size + EMU_PAGE - 1) / EMU_PAGE * EMU_PAGE;
+    size = emu_whole_pages(size);
     while (block && !reusable(block, stream, size))
         block = block->next;
     if (!block) {

@@ -84,31 +84,29 @@ uintptr_t emu_range_gap(uintptr_t from, uintptr_t to, size_t size)
     for (size_t i = position(from); size <= to - from; i++) {
         if (i == count || ranges[i].base >= to || ranges[i].base - from >= size)
             return i < count && ranges[i].base < from + size && ranges[i].base >= from ? 0 : from;
-        from = (ranges[i].base + ranges[i].size + EMU_PAGE - 1) / EMU_PAGE * EMU_PAGE;
+        from = emu_whole_pages(ranges[i].base + ranges[i].size);
         if (from > to)
             break;
     }
     return 0;
 }
 
-char *emu_reach(CUcontext context, uintptr_t address, size_t size, enum range_kind *kind)
+char *emu_reach(CUcontext context, uintptr_t address, size_t size)
 {
     struct range *range = emu_range_find(address);
     uintptr_t end = address + size;
 
-    if (!range || end < address) { /* a copy may: the CPU does it */
-        *kind = PAGEABLE;
+    if (!range || end < address) /* a copy may: the CPU does it */
         return context || end < address ? NULL : (char *)address;
-    }
     char *access = range->access + (address - range->base);
+    enum range_kind kind = range->kind;
 
-    *kind = range->kind;
     /*
      * A copy may not go beyond what it begins in, not into a block or a registration right behind
      * it either; only what is mapped piece by piece is one to who uses it.
      */
     for (;;) {
-        if (range->kind == RESERVED || range->kind != *kind)
+        if (range->kind == RESERVED || range->kind != kind)
             return NULL;
         if (context && range->kind == DEVICE && !emu_reaches(context, range->device))
             return NULL;
@@ -123,4 +121,14 @@ char *emu_reach(CUcontext context, uintptr_t address, size_t size, enum range_ki
         if (!range || !range->mapped || range->access != expected)
             return NULL;
     }
+}
+
+char *emu_reach_at_work(CUcontext context, uintptr_t address, size_t size)
+{
+    char *access;
+
+    pthread_mutex_lock(&emu_lock);
+    access = emu_reach(context, address, size);
+    pthread_mutex_unlock(&emu_lock);
+    return access;
 }

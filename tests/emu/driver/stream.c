@@ -50,6 +50,13 @@ void emu_work_drop(struct work *work)
     free(work);
 }
 
+void emu_sleep(uint64_t nanoseconds)
+{
+    nanosleep(
+        &(struct timespec){(time_t)(nanoseconds / 1000000000), (long)(nanoseconds % 1000000000)},
+        NULL);
+}
+
 static void delay(void)
 {
     static uint64_t latency = UINT64_MAX; /* microseconds */
@@ -57,8 +64,7 @@ static void delay(void)
     if (latency == UINT64_MAX)
         latency = emu_setting("EMU_LATENCY", 0);
     if (latency)
-        nanosleep(&(struct timespec){(time_t)(latency / 1000000), (long)(latency % 1000000) * 1000},
-                  NULL);
+        emu_sleep(latency * 1000);
 }
 
 static bool may_begin(const struct work *work)

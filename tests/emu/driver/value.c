@@ -15,21 +15,10 @@ struct value {
     unsigned size, flags;
 };
 
-static void *reach(const struct value *value)
-{
-    enum range_kind kind;
-    void *access;
-
-    pthread_mutex_lock(&emu_lock);
-    access = emu_reach(value->work.context, value->address, value->size, &kind);
-    pthread_mutex_unlock(&emu_lock);
-    return access;
-}
-
 static CUresult write_value(struct work *work)
 {
     struct value *value = (struct value *)work;
-    void *access = reach(value);
+    void *access = emu_reach_at_work(work->context, value->address, value->size);
 
     if (!access)
         return CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -61,7 +50,7 @@ static bool there(const struct value *value, const void *access)
 static CUresult wait_value(struct work *work)
 {
     struct value *value = (struct value *)work;
-    void *access = reach(value);
+    void *access = emu_reach_at_work(work->context, value->address, value->size);
 
     if (!access)
         return CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -75,14 +64,13 @@ static CUresult submit(CUstream handle, CUdeviceptr address, uint64_t number, un
 {
     CUcontext current;
     CUresult error = emu_enter_context(&current);
-    enum range_kind kind;
     struct value *made;
     CUstream stream;
 
     if (error)
         return error;
     error = emu_stream(current, handle, &stream);
-    if (!error && (address % size || !emu_reach(current, (uintptr_t)address, size, &kind)))
+    if (!error && (address % size || !emu_reach(current, (uintptr_t)address, size)))
         error = CUDA_ERROR_INVALID_VALUE;
     if (error)
         return emu_leave(error);

@@ -154,17 +154,27 @@ static CUcontext primary_of(struct device *device)
     return device->primary;
 }
 
-API cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice ordinal)
+/* Enters, and finds the device. */
+static CUresult enter_device(CUdevice ordinal, struct device **device)
 {
     CUresult error = emu_enter();
+
+    if (error)
+        return error;
+    *device = emu_device(ordinal);
+    return *device ? CUDA_SUCCESS : emu_leave(CUDA_ERROR_INVALID_DEVICE);
+}
+
+API cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice ordinal)
+{
     struct device *device;
+    CUresult error = enter_device(ordinal, &device);
     CUcontext primary;
 
     if (error)
         return error;
-    device = emu_device(ordinal);
-    if (!device || !context)
-        return emu_leave(device ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_DEVICE);
+    if (!context)
+        return emu_leave(CUDA_ERROR_INVALID_VALUE);
     primary = primary_of(device);
     if (!primary)
         return emu_leave(CUDA_ERROR_OUT_OF_MEMORY);
@@ -187,14 +197,11 @@ static void primary_end(struct device *device)
 
 API cuDevicePrimaryCtxRelease_v2(CUdevice ordinal)
 {
-    CUresult error = emu_enter();
     struct device *device;
+    CUresult error = enter_device(ordinal, &device);
 
     if (error)
         return error;
-    device = emu_device(ordinal);
-    if (!device)
-        return emu_leave(CUDA_ERROR_INVALID_DEVICE);
     if (!device->primary || !device->primary->retained)
         return emu_leave(CUDA_ERROR_INVALID_CONTEXT);
     if (--device->primary->retained == 0)
@@ -204,14 +211,11 @@ API cuDevicePrimaryCtxRelease_v2(CUdevice ordinal)
 
 API cuDevicePrimaryCtxReset_v2(CUdevice ordinal)
 {
-    CUresult error = emu_enter();
     struct device *device;
+    CUresult error = enter_device(ordinal, &device);
 
     if (error)
         return error;
-    device = emu_device(ordinal);
-    if (!device)
-        return emu_leave(CUDA_ERROR_INVALID_DEVICE);
     if (device->primary) {
         unsigned retained = device->primary->retained;
 
@@ -223,14 +227,13 @@ API cuDevicePrimaryCtxReset_v2(CUdevice ordinal)
 
 API cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned *flags, int *active)
 {
-    CUresult error = emu_enter();
     struct device *device;
+    CUresult error = enter_device(ordinal, &device);
 
     if (error)
         return error;
-    device = emu_device(ordinal);
-    if (!device || !flags || !active)
-        return emu_leave(device ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_DEVICE);
+    if (!flags || !active)
+        return emu_leave(CUDA_ERROR_INVALID_VALUE);
     *flags = device->primary ? device->primary->flags : 0;
     *active = device->primary && device->primary->retained;
     return emu_leave(CUDA_SUCCESS);
@@ -238,14 +241,13 @@ API cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned *flags, int *active)
 
 API cuDevicePrimaryCtxSetFlags_v2(CUdevice ordinal, unsigned flags)
 {
-    CUresult error = emu_enter();
     struct device *device;
+    CUresult error = enter_device(ordinal, &device);
 
     if (error)
         return error;
-    device = emu_device(ordinal);
-    if (!device || !primary_of(device))
-        return emu_leave(device ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_DEVICE);
+    if (!primary_of(device))
+        return emu_leave(CUDA_ERROR_OUT_OF_MEMORY);
     device->primary->flags = flags;
     return emu_leave(CUDA_SUCCESS);
 }
@@ -260,15 +262,14 @@ static CUresult push(CUcontext context)
 
 API cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice ordinal)
 {
-    CUresult error = emu_enter();
     struct device *device;
+    CUresult error = enter_device(ordinal, &device);
     CUcontext made;
 
     if (error)
         return error;
-    device = emu_device(ordinal);
-    if (!device || !context)
-        return emu_leave(device ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_DEVICE);
+    if (!context)
+        return emu_leave(CUDA_ERROR_INVALID_VALUE);
     made = context_new(device);
     if (!made)
         return emu_leave(CUDA_ERROR_OUT_OF_MEMORY);

@@ -204,36 +204,40 @@ static CUresult cuStreamWaitEvent_on(CUstream handle, CUevent event, unsigned fl
 STREAMED(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags),
          (stream, event, flags))
 
-API cuEventQuery(CUevent event)
+/* Enters to ask whether it was passed. */
+static CUresult enter_to_ask(CUevent event, CUcontext *current)
 {
-    CUcontext current;
-    CUresult error = emu_enter_context(&current);
+    CUresult error = emu_enter_context(current);
 
     if (error)
         return error;
     if (!valid(event))
-        return emu_leave(CUDA_ERROR_INVALID_HANDLE);
-    if (event->capture)
-        return emu_leave(emu_capture_void(event->capture, CUDA_ERROR_CAPTURED_EVENT));
-    error = emu_unsafe();
-    if (!error && !finished(event))
-        error = CUDA_ERROR_NOT_READY;
-    return emu_leave(error);
+        error = CUDA_ERROR_INVALID_HANDLE;
+    else if (event->capture)
+        error = emu_capture_void(event->capture, CUDA_ERROR_CAPTURED_EVENT);
+    else
+        error = emu_unsafe();
+    return error ? emu_leave(error) : CUDA_SUCCESS;
+}
+
+API cuEventQuery(CUevent event)
+{
+    CUcontext current;
+    CUresult error = enter_to_ask(event, &current);
+
+    if (error)
+        return error;
+    return emu_leave(finished(event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
 }
 
 API cuEventSynchronize(CUevent event)
 {
     CUcontext current;
-    CUresult error = emu_enter_context(&current);
+    CUresult error = enter_to_ask(event, &current);
 
     if (error)
         return error;
-    if (!valid(event))
-        return emu_leave(CUDA_ERROR_INVALID_HANDLE);
-    if (event->capture)
-        return emu_leave(emu_capture_void(event->capture, CUDA_ERROR_CAPTURED_EVENT));
-    error = emu_unsafe();
-    if (!error && event->shared) {
+    if (event->shared) {
         struct shared *shared = event->shared;
         uint64_t count = shared->recorded;
 
@@ -242,7 +246,7 @@ API cuEventSynchronize(CUevent event)
             usleep(50);
         pthread_mutex_lock(&emu_lock);
         error = current->error;
-    } else if (!error && event->stream) {
+    } else if (event->stream) {
         emu_await(event->stream, event->number);
         error = event->context->error;
     }

@@ -42,6 +42,7 @@ struct pin {
     char *window, *queue;
     struct io_uring_sqe *entries;
     struct io_uring_params parameters;
+    size_t queue_size;
     uintptr_t base;
 };
 
@@ -77,7 +78,7 @@ static int queue_of_another(struct io_uring_params *p)
 static bool begin(struct pin *pin)
 {
     struct io_uring_params *p = &pin->parameters;
-    size_t size;
+    size_t size, other;
 
     pin->ring = queue_of_another(p);
     pin->file = memfd_create("emulated-window", MFD_CLOEXEC);
@@ -85,11 +86,11 @@ static bool begin(struct pin *pin)
         ftruncate(pin->file, WINDOW))
         return false;
     size = p->sq_off.array + p->sq_entries * sizeof(uint32_t);
-    if (size < p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe))
-        size = p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe);
+    other = p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe);
+    pin->queue_size = size > other ? size : other;
     pin->window = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED, pin->file, 0);
-    pin->queue =
-        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, pin->ring, IORING_OFF_SQ_RING);
+    pin->queue = mmap(NULL, pin->queue_size, PROT_READ | PROT_WRITE, MAP_SHARED, pin->ring,
+                      IORING_OFF_SQ_RING);
     pin->entries =
         mmap(NULL, EMU_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, pin->ring, IORING_OFF_SQES);
     return pin->window != MAP_FAILED && pin->queue != MAP_FAILED && pin->entries != MAP_FAILED;
@@ -119,21 +120,14 @@ struct pin *emu_pin(uintptr_t base, size_t size)
 
 void emu_pin_drop(struct pin *pin)
 {
-    struct io_uring_params *p;
-
     if (!pin)
         return;
-    p = &pin->parameters;
     if (pin->window && pin->window != MAP_FAILED)
         munmap(pin->window, WINDOW);
     if (pin->entries && pin->entries != MAP_FAILED)
         munmap(pin->entries, EMU_PAGE);
-    if (pin->queue && pin->queue != MAP_FAILED) {
-        size_t size = p->sq_off.array + p->sq_entries * sizeof(uint32_t);
-        size_t other = p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe);
-
-        munmap(pin->queue, size > other ? size : other);
-    }
+    if (pin->queue && pin->queue != MAP_FAILED)
+        munmap(pin->queue, pin->queue_size);
     if (pin->file >= 0)
         close(pin->file);
     if (pin->ring >= 0)

@@ -190,17 +190,20 @@ API cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAlloca
     return emu_leave(error);
 }
 
-static void unmap(struct range *range)
+static void vacate(struct range *range)
 {
-    struct memory *memory = range->owner;
-
     mmap(range->access, range->size, PROT_NONE,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    emu_range_remove(range->base);
-    memory_drop(memory);
+    memory_drop(range->owner);
 }
 
-/* Whether the range consists of whole mappings; do_with() is called with each if it does. */
+static void unmap(struct range *range)
+{
+    vacate(range);
+    emu_range_remove(range->base);
+}
+
+/* Whether it consists of whole mappings; do_with() is called with each if it does. */
 static bool each(uintptr_t from, size_t size, void (*do_with)(struct range *))
 {
     struct range *range;
@@ -210,7 +213,7 @@ static bool each(uintptr_t from, size_t size, void (*do_with)(struct range *))
         if (!range || range->base != at || !range->mapped || at + range->size > from + size)
             return false;
     }
-    for (uintptr_t at = from, next; do_with && at < from + size; at = next) {
+    for (uintptr_t at = from, next; at < from + size; at = next) {
         range = emu_range_find(at);
         next = at + range->size;
         do_with(range);
@@ -339,9 +342,7 @@ static bool of_context(struct range *range, void *context)
 {
     if (!range->mapped || range->device != ((CUcontext)context)->device)
         return false;
-    mmap(range->access, range->size, PROT_NONE,
-         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    memory_drop(range->owner);
+    vacate(range);
     return true;
 }
 

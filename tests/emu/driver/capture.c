@@ -173,21 +173,17 @@ static CUresult begin(CUstream handle, CUgraph graph, const struct nodes *after,
                       CUstreamCaptureMode how)
 {
     static unsigned long long id;
-    CUcontext current;
-    CUresult error = emu_enter_context(&current);
-    struct capture *made;
+    CUresult wrong = how > CU_STREAM_CAPTURE_MODE_RELAXED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     CUstream stream;
+    CUresult error = emu_enter_stream(handle, wrong, &stream);
+    struct capture *made;
 
     if (error)
         return error;
-    error = how > CU_STREAM_CAPTURE_MODE_RELAXED ? CUDA_ERROR_INVALID_VALUE
-                                                 : emu_stream(current, handle, &stream);
-    if (!error && stream->legacy)
-        error = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (!error && stream->capture)
-        error = CUDA_ERROR_ILLEGAL_STATE;
-    if (error)
-        return emu_leave(error);
+    if (stream->legacy)
+        return emu_leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    if (stream->capture)
+        return emu_leave(CUDA_ERROR_ILLEGAL_STATE);
     made = calloc(1, sizeof(*made));
     if (made) {
         made->graph = graph ? graph : emu_graph();
@@ -226,18 +222,15 @@ STREAMED(cuStreamBeginCaptureToGraph,
 
 static CUresult cuStreamEndCapture_on(CUstream handle, CUgraph *graph)
 {
-    CUcontext current;
-    CUresult error = emu_enter_context(&current);
-    struct capture *capture;
     CUstream stream;
+    CUresult error =
+        emu_enter_stream(handle, graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, &stream);
+    struct capture *capture;
 
     if (error)
         return error;
-    error = graph ? emu_stream(current, handle, &stream) : CUDA_ERROR_INVALID_VALUE;
-    if (!error && !stream->capture)
-        error = CUDA_ERROR_ILLEGAL_STATE;
-    if (error)
-        return emu_leave(error);
+    if (!stream->capture)
+        return emu_leave(CUDA_ERROR_ILLEGAL_STATE);
     capture = stream->capture;
     if (capture->origin != stream)
         return emu_leave(emu_capture_void(capture, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED));
@@ -260,14 +253,13 @@ static CUresult cuStreamGetCaptureInfo_v3_on(CUstream handle, CUstreamCaptureSta
                                              const CUgraphNode **nodes,
                                              const CUgraphEdgeData **edges, size_t *count)
 {
-    CUcontext current;
-    CUresult error = emu_enter_context(&current);
     CUstream stream;
+    CUresult error =
+        emu_enter_stream(handle, status ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, &stream);
 
     if (error)
         return error;
-    error = status ? emu_stream(current, handle, &stream) : CUDA_ERROR_INVALID_VALUE;
-    if (!error && stream->legacy)
+    if (stream->legacy)
         error = emu_capture_implicit(stream->context);
     if (error)
         return emu_leave(error);
@@ -315,18 +307,15 @@ static CUresult cuStreamUpdateCaptureDependencies_v2_on(CUstream handle, CUgraph
                                                         unsigned flags)
 {
     struct nodes those = {nodes, count};
-    CUcontext current;
-    CUresult error = emu_enter_context(&current);
     CUstream stream;
+    CUresult error =
+        emu_enter_stream(handle, flags > 1 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS, &stream);
     bool done;
 
     if (error)
         return error;
-    error = flags > 1 ? CUDA_ERROR_INVALID_VALUE : emu_stream(current, handle, &stream);
-    if (!error && !stream->capture)
-        error = CUDA_ERROR_ILLEGAL_STATE;
-    if (error)
-        return emu_leave(error);
+    if (!stream->capture)
+        return emu_leave(CUDA_ERROR_ILLEGAL_STATE);
     done = flags ? emu_nodes_set(&stream->tail, &those) : emu_nodes_add(&stream->tail, &those);
     return emu_leave(done ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
 }

@@ -136,19 +136,17 @@ static bool fits(enum range_kind wanted, enum range_kind found)
 
 static CUresult submit(CUstream handle, const struct rectangle *r, enum when when)
 {
-    CUcontext current;
-    CUresult error = emu_enter_context(&current);
+    CUstream stream;
+    CUresult error = emu_enter_stream(handle, CUDA_SUCCESS, &stream);
     enum range_kind to_kind, from_kind;
     size_t size = r->width * r->height;
     struct copy *made;
-    CUstream stream;
     uint64_t number;
     char *from;
 
     if (error)
         return error;
-    error = emu_stream(current, handle, &stream);
-    if (!error && when == AFTER_COPYING)
+    if (when == AFTER_COPYING)
         error = emu_unsafe();
     if (error || !size)
         return emu_leave(error);
@@ -361,20 +359,18 @@ static CUresult fill(struct work *work)
 static CUresult submit_fill(CUstream handle, CUdeviceptr to, size_t pitch, unsigned element,
                             unsigned value, size_t width, size_t height)
 {
-    CUcontext current;
-    CUresult error = emu_enter_context(&current);
-    struct fill *made;
     CUstream stream;
+    CUresult error = emu_enter_stream(handle, CUDA_SUCCESS, &stream);
+    struct fill *made;
 
     if (error)
         return error;
-    error = emu_stream(current, handle, &stream);
-    if (error || !width || !height)
-        return emu_leave(error);
+    if (!width || !height)
+        return emu_leave(CUDA_SUCCESS);
     if (!pitch || height == 1)
         pitch = width * element;
     if (to % element || pitch < width * element ||
-        !emu_reach(current, (uintptr_t)to, extent(pitch, width * element, height)))
+        !emu_reach(emu_current(), (uintptr_t)to, extent(pitch, width * element, height)))
         return emu_leave(CUDA_ERROR_INVALID_VALUE);
     made = emu_work(sizeof(*made), fill);
     if (made) {

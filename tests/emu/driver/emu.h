@@ -161,8 +161,9 @@ void *emu_work(size_t size, CUresult (*run)(struct work *));
 void emu_work_wait(struct work *work, CUstream stream, uint64_t number);
 void emu_work_drop(struct work *work);
 
-/* What a handle stands for in this context: also 0, 1 and 2. */
-CUresult emu_stream(CUcontext current, CUstream handle, CUstream *stream);
+/* Enters, and finds what a handle stands for in the current context: also 0, 1 and 2. Returns
+   wrong, if that is an error: what is wrong with what else the caller was given. */
+CUresult emu_enter_stream(CUstream handle, CUresult wrong, CUstream *stream);
 /* Queues it, and takes it over in any case; *number (or NULL) is what to await. While the stream
    is captured it becomes a node of the graph instead, and *number is 0. */
 CUresult emu_submit(CUstream stream, struct work *work, uint64_t *number);

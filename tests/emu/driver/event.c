@@ -108,19 +108,16 @@ API cuEventDestroy_v2(CUevent event)
 
 static CUresult record(CUevent event, CUstream handle, unsigned flags)
 {
-    CUcontext current;
-    CUresult error = emu_enter_context(&current);
-    struct record *made;
     CUstream stream;
+    CUresult error =
+        emu_enter_stream(handle, valid(event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE, &stream);
+    struct record *made;
     uint64_t number;
 
     if (error)
         return error;
-    error = valid(event) ? emu_stream(current, handle, &stream) : CUDA_ERROR_INVALID_HANDLE;
-    if (!error && event->context->device != stream->context->device)
-        error = CUDA_ERROR_INVALID_HANDLE;
-    if (error)
-        return emu_leave(error);
+    if (event->context->device != stream->context->device)
+        return emu_leave(CUDA_ERROR_INVALID_HANDLE);
     if (stream->capture && !flags) { /* no work, but a place in the graph */
         event->capture = stream->capture;
         return emu_leave(emu_nodes_set(&event->nodes, &stream->tail) ? CUDA_SUCCESS
@@ -174,18 +171,15 @@ static CUresult await_other(struct work *work)
 
 static CUresult cuStreamWaitEvent_on(CUstream handle, CUevent event, unsigned flags)
 {
-    CUcontext current;
-    CUresult error = emu_enter_context(&current);
-    struct await *made;
+    CUresult wrong = flags > 1      ? CUDA_ERROR_INVALID_VALUE
+                     : valid(event) ? CUDA_SUCCESS
+                                    : CUDA_ERROR_INVALID_HANDLE;
     CUstream stream;
+    CUresult error = emu_enter_stream(handle, wrong, &stream);
+    struct await *made;
 
     if (error)
         return error;
-    if (flags > 1)
-        return emu_leave(CUDA_ERROR_INVALID_VALUE);
-    error = valid(event) ? emu_stream(current, handle, &stream) : CUDA_ERROR_INVALID_HANDLE;
-    if (error)
-        return emu_leave(error);
     if (event->capture)
         return emu_leave(emu_capture_join(stream, event->capture, &event->nodes));
     if (stream->capture)

@@ -251,16 +251,13 @@ static void replay_end(struct work *work)
 
 static CUresult cuGraphLaunch_on(CUgraphExec exec, CUstream handle)
 {
-    CUcontext current;
-    CUresult error = emu_enter_context(&current);
-    struct replay *made;
     CUstream stream;
+    CUresult error =
+        emu_enter_stream(handle, exec ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, &stream);
+    struct replay *made;
 
     if (error)
         return error;
-    error = exec ? emu_stream(current, handle, &stream) : CUDA_ERROR_INVALID_VALUE;
-    if (error)
-        return emu_leave(error);
     made = emu_work(sizeof(*made), replay);
     if (made) {
         made->exec = exec;

@@ -193,22 +193,17 @@ API cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 
 static CUresult launch(CUfunction function, CUstream handle, void **arguments)
 {
-    CUcontext current;
-    CUresult error = emu_enter_context(&current);
-    struct launch *made;
     CUstream stream;
+    CUresult error =
+        emu_enter_stream(handle, function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE, &stream);
+    struct launch *made;
 
     if (error)
         return error;
-    if (!function)
+    if (stream->context != emu_current())
         return emu_leave(CUDA_ERROR_INVALID_HANDLE);
-    error = emu_stream(current, handle, &stream);
-    if (!error && stream->context != current)
-        error = CUDA_ERROR_INVALID_HANDLE;
-    if (!error && function->kernel && *function->kernel->kinds && !arguments)
-        error = CUDA_ERROR_INVALID_VALUE;
-    if (error)
-        return emu_leave(error);
+    if (function->kernel && *function->kernel->kinds && !arguments)
+        return emu_leave(CUDA_ERROR_INVALID_VALUE);
     made = emu_work(sizeof(*made), run);
     if (made && function->kernel) {
         made->kernel = function->kernel;

@@ -80,16 +80,13 @@ static CUresult allocate(CUmemoryPool pool, CUstream stream, size_t size, struct
 
 static CUresult alloc_async(CUdeviceptr *address, size_t size, CUmemoryPool pool, CUstream handle)
 {
-    CUcontext current;
-    CUresult error = emu_enter_context(&current);
-    struct block *block;
     CUstream stream;
+    CUresult error = emu_enter_stream(
+        handle, address && size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, &stream);
+    struct block *block;
 
     if (error)
         return error;
-    error = address && size ? emu_stream(current, handle, &stream) : CUDA_ERROR_INVALID_VALUE;
-    if (error)
-        return emu_leave(error);
     if (!pool)
         pool = pool_of(stream->context->device);
     if (stream->capture) /* it is part of the graph: order only */
@@ -145,20 +142,16 @@ bool emu_pool_free(struct range *range) /* by cuMemFree, when nothing is queued 
 
 static CUresult cuMemFreeAsync_on(CUdeviceptr address, CUstream handle)
 {
-    CUcontext current;
-    CUresult error = emu_enter_context(&current);
+    CUstream stream;
+    CUresult error = emu_enter_stream(handle, CUDA_SUCCESS, &stream);
     struct block *block;
     CUmemoryPool pool;
-    CUstream stream;
     bool captured;
 
     if (error)
         return error;
     if (!address)
         return emu_leave(CUDA_SUCCESS);
-    error = emu_stream(current, handle, &stream);
-    if (error)
-        return emu_leave(error);
     block = block_at(address, &pool);
     if (!block)
         return emu_leave(CUDA_ERROR_INVALID_VALUE);

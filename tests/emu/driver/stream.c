@@ -165,7 +165,7 @@ static CUstream per_thread(CUcontext context)
     return stream;
 }
 
-CUresult emu_stream(CUcontext current, CUstream handle, CUstream *stream)
+static CUresult stream_at(CUcontext current, CUstream handle, CUstream *stream)
 {
     if (!handle || handle == CU_STREAM_LEGACY) {
         if (!current->legacy) {
@@ -187,6 +187,17 @@ CUresult emu_stream(CUcontext current, CUstream handle, CUstream *stream)
         return handle->context->error;
     *stream = handle;
     return CUDA_SUCCESS;
+}
+
+CUresult emu_enter_stream(CUstream handle, CUresult wrong, CUstream *stream)
+{
+    CUcontext current;
+    CUresult error = emu_enter_context(&current);
+
+    if (error)
+        return error;
+    error = wrong ? wrong : stream_at(current, handle, stream);
+    return error ? emu_leave(error) : CUDA_SUCCESS;
 }
 
 static void order_behind_default(CUstream stream, struct work *work)
@@ -374,22 +385,10 @@ API cuStreamDestroy_v2(CUstream stream)
     return emu_leave(CUDA_SUCCESS);
 }
 
-/* Enters, and finds the stream. */
-static CUresult enter(CUstream handle, CUstream *stream)
-{
-    CUcontext current;
-    CUresult error = emu_enter_context(&current);
-
-    if (error)
-        return error;
-    error = emu_stream(current, handle, stream);
-    return error ? emu_leave(error) : CUDA_SUCCESS;
-}
-
 static CUresult cuStreamSynchronize_on(CUstream handle)
 {
     CUstream stream;
-    CUresult error = enter(handle, &stream);
+    CUresult error = emu_enter_stream(handle, CUDA_SUCCESS, &stream);
 
     if (error)
         return error;
@@ -411,7 +410,7 @@ STREAMED(cuStreamSynchronize, (CUstream stream), (stream))
 static CUresult cuStreamQuery_on(CUstream handle)
 {
     CUstream stream;
-    CUresult error = enter(handle, &stream);
+    CUresult error = emu_enter_stream(handle, CUDA_SUCCESS, &stream);
     bool finished;
 
     if (error)
@@ -428,65 +427,24 @@ static CUresult cuStreamQuery_on(CUstream handle)
 }
 STREAMED(cuStreamQuery, (CUstream stream), (stream))
 
-static CUresult cuStreamGetPriority_on(CUstream handle, int *priority)
-{
-    CUstream stream;
-    CUresult error = enter(handle, &stream);
+#define TELL(name, type, member)                                                                   \
+    static CUresult name##_on(CUstream handle, type *value)                                        \
+    {                                                                                              \
+        CUstream stream;                                                                           \
+        CUresult error = emu_enter_stream(handle, CUDA_SUCCESS, &stream);                          \
+                                                                                                   \
+        if (error)                                                                                 \
+            return error;                                                                          \
+        *value = stream->member;                                                                   \
+        return emu_leave(CUDA_SUCCESS);                                                            \
+    }                                                                                              \
+    STREAMED(name, (CUstream stream, type * value), (stream, value))
 
-    if (error)
-        return error;
-    *priority = stream->priority;
-    return emu_leave(CUDA_SUCCESS);
-}
-STREAMED(cuStreamGetPriority, (CUstream stream, int *priority), (stream, priority))
-
-static CUresult cuStreamGetFlags_on(CUstream handle, unsigned *flags)
-{
-    CUstream stream;
-    CUresult error = enter(handle, &stream);
-
-    if (error)
-        return error;
-    *flags = stream->flags;
-    return emu_leave(CUDA_SUCCESS);
-}
-STREAMED(cuStreamGetFlags, (CUstream stream, unsigned *flags), (stream, flags))
-
-static CUresult cuStreamGetId_on(CUstream handle, unsigned long long *id)
-{
-    CUstream stream;
-    CUresult error = enter(handle, &stream);
-
-    if (error)
-        return error;
-    *id = stream->id;
-    return emu_leave(CUDA_SUCCESS);
-}
-STREAMED(cuStreamGetId, (CUstream stream, unsigned long long *id), (stream, id))
-
-static CUresult cuStreamGetCtx_on(CUstream handle, CUcontext *context)
-{
-    CUstream stream;
-    CUresult error = enter(handle, &stream);
-
-    if (error)
-        return error;
-    *context = stream->context;
-    return emu_leave(CUDA_SUCCESS);
-}
-STREAMED(cuStreamGetCtx, (CUstream stream, CUcontext *context), (stream, context))
-
-static CUresult cuStreamGetDevice_on(CUstream handle, CUdevice *device)
-{
-    CUstream stream;
-    CUresult error = enter(handle, &stream);
-
-    if (error)
-        return error;
-    *device = stream->context->device->ordinal;
-    return emu_leave(CUDA_SUCCESS);
-}
-STREAMED(cuStreamGetDevice, (CUstream stream, CUdevice *device), (stream, device))
+TELL(cuStreamGetPriority, int, priority)
+TELL(cuStreamGetFlags, unsigned, flags)
+TELL(cuStreamGetId, unsigned long long, id)
+TELL(cuStreamGetCtx, CUcontext, context)
+TELL(cuStreamGetDevice, CUdevice, context->device->ordinal)
 
 /* ---- the program's functions in a stream ---- */
 
@@ -520,7 +478,7 @@ static CUresult submit_call(CUstream handle, CUhostFn function, CUstreamCallback
                             void *data)
 {
     CUstream stream;
-    CUresult error = enter(handle, &stream);
+    CUresult error = emu_enter_stream(handle, CUDA_SUCCESS, &stream);
     struct call *made;
 
     if (error)

@@ -62,18 +62,14 @@ static CUresult wait_value(struct work *work)
 static CUresult submit(CUstream handle, CUdeviceptr address, uint64_t number, unsigned size,
                        unsigned flags, CUresult (*run)(struct work *))
 {
-    CUcontext current;
-    CUresult error = emu_enter_context(&current);
-    struct value *made;
     CUstream stream;
+    CUresult error = emu_enter_stream(handle, CUDA_SUCCESS, &stream);
+    struct value *made;
 
     if (error)
         return error;
-    error = emu_stream(current, handle, &stream);
-    if (!error && (address % size || !emu_reach(current, (uintptr_t)address, size)))
-        error = CUDA_ERROR_INVALID_VALUE;
-    if (error)
-        return emu_leave(error);
+    if (address % size || !emu_reach(emu_current(), (uintptr_t)address, size))
+        return emu_leave(CUDA_ERROR_INVALID_VALUE);
     made = emu_work(sizeof(*made), run);
     if (made) {
         made->address = (uintptr_t)address;
@@ -84,38 +80,17 @@ static CUresult submit(CUstream handle, CUdeviceptr address, uint64_t number, un
     return emu_leave(emu_submit(stream, (struct work *)made, NULL));
 }
 
-static CUresult cuStreamWriteValue32_v2_on(CUstream stream, CUdeviceptr address, cuuint32_t value,
-                                           unsigned flags)
-{
-    return submit(stream, address, value, 4, flags, write_value);
-}
-STREAMED(cuStreamWriteValue32_v2,
-         (CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags),
-         (stream, address, value, flags))
+#define VALUE(name, bits, run)                                                                     \
+    static CUresult name##bits##_v2_on(CUstream stream, CUdeviceptr address,                       \
+                                       cuuint##bits##_t value, unsigned flags)                     \
+    {                                                                                              \
+        return submit(stream, address, value, bits / 8, flags, run);                               \
+    }                                                                                              \
+    STREAMED(name##bits##_v2,                                                                      \
+             (CUstream stream, CUdeviceptr address, cuuint##bits##_t value, unsigned flags),       \
+             (stream, address, value, flags))
 
-static CUresult cuStreamWriteValue64_v2_on(CUstream stream, CUdeviceptr address, cuuint64_t value,
-                                           unsigned flags)
-{
-    return submit(stream, address, value, 8, flags, write_value);
-}
-STREAMED(cuStreamWriteValue64_v2,
-         (CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags),
-         (stream, address, value, flags))
-
-static CUresult cuStreamWaitValue32_v2_on(CUstream stream, CUdeviceptr address, cuuint32_t value,
-                                          unsigned flags)
-{
-    return submit(stream, address, value, 4, flags, wait_value);
-}
-STREAMED(cuStreamWaitValue32_v2,
-         (CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags),
-         (stream, address, value, flags))
-
-static CUresult cuStreamWaitValue64_v2_on(CUstream stream, CUdeviceptr address, cuuint64_t value,
-                                          unsigned flags)
-{
-    return submit(stream, address, value, 8, flags, wait_value);
-}
-STREAMED(cuStreamWaitValue64_v2,
-         (CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags),
-         (stream, address, value, flags))
+VALUE(cuStreamWriteValue, 32, write_value)
+VALUE(cuStreamWriteValue, 64, write_value)
+VALUE(cuStreamWaitValue, 32, wait_value)
+VALUE(cuStreamWaitValue, 64, wait_value)

@@ -6,14 +6,6 @@
 
 #include <pthread.h>
 
-static int setup(void **state)
-{
-    alarm(60);
-    ok(cuInit(0));
-    context_of(0);
-    return 0;
-}
-
 static CUgraphExec ended(CUstream stream, size_t nodes)
 {
     CUgraphExec exec;

@@ -108,6 +108,14 @@ static inline CUcontext context_of(CUdevice device)
     return context;
 }
 
+static inline int setup(void **state)
+{
+    alarm(60);
+    ok(cuInit(0));
+    context_of(0);
+    return 0;
+}
+
 /* What a child that runs it ends with: its exit status, or minus its signal. */
 static inline int in_child(int (*function)(void *), void *argument)
 {

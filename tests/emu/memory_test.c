@@ -5,14 +5,6 @@
  */
 #include "helper.h"
 
-static int setup(void **state)
-{
-    alarm(60);
-    ok(cuInit(0));
-    context_of(0);
-    return 0;
-}
-
 /* ---- pools ---- */
 
 static void a_stream_gets_back_what_it_freed_at_once(void **state)

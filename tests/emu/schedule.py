@@ -6,12 +6,11 @@ SCHEDULES=N  how many (20); FIRST=N  the first (from the clock). `make check-sch
 run: timeout=400
 """
 import os
-import re
 import sys
 import time
 import zlib
 
-from lib import agents, program
+from lib import agents, program, summary
 
 # What each batch is run with, in turn; the last ones make the emulated device slow.
 WAYS = [("plain", None, {}), ("default", "default", {}), ("all", "all", {}), ("ring", "ring", {}),
@@ -47,8 +46,7 @@ def run(way, seed):
             os.rename(path, path + ".wrong")
             wrong(f"{what}: {file} is wrong: {len(data)} bytes, not {size}, or others", outcome)
         os.unlink(path)
-    said = re.search(rb"captured (\d+) files, [0-9.]+ GiB\n.*from a device: ([\d.]+) %", outcome.err)
-    return float(said.group(2)) if said else 0
+    return summary.referred(outcome.err)
 
 
 promised = {name: 0 for name, _, _ in WAYS}

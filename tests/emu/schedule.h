@@ -32,6 +32,7 @@ struct memory {
     char *model;
     CUstream owner; /* whose works touched it last */
     bool mapped;    /* by mmap, not by malloc */
+    bool parted;    /* a part was mapped anew: to the kernel it may be two mappings */
 };
 
 struct replay {
@@ -172,6 +173,7 @@ static inline void host_begin(struct life *life, struct memory *m)
 {
     m->size = some_size(life, MOST);
     m->mapped = below(life, 2);
+    m->parted = false;
     if (m->mapped)
         m->host = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     else

@@ -141,16 +141,16 @@ static void registered_pages_stay(void **state)
     other = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     ok(cuMemHostRegister_v2(memory, MIB, 0));
     assert_false(shown_as_pinned());
-    stamp(device, MIB / 4, 3, NULL);
+    stamp(device, MIB, 3, NULL);
     ok(cuMemcpyDtoHAsync_v2(memory, device, MIB, NULL));
     ok(cuStreamSynchronize(NULL));
-    assert_true(stamped(memory, MIB / 4, 3) && stamped(other, MIB / 4, 3));
+    assert_true(stamped(memory, MIB, 3) && stamped(other, MIB, 3));
     memset(memory, 5, MIB);
     ok(cuMemcpyHtoDAsync_v2(device, memory, MIB, NULL));
     ok(cuStreamSynchronize(NULL));
     assert_false(fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, MIB));
     assert_int_equal(other[7], 0);
-    stamp(device, MIB / 4, 4, NULL);
+    stamp(device, MIB, 4, NULL);
     ok(cuMemcpyDtoHAsync_v2(memory, device, MIB, NULL)); /* into the pages of before */
     ok(cuStreamSynchronize(NULL));
     assert_int_equal(memory[7], 0);
@@ -160,7 +160,7 @@ static void registered_pages_stay(void **state)
     ok(cuStreamSynchronize(NULL));
     ok(cuMemHostUnregister(memory));
     ok(cuMemcpyDtoH_v2(memory, device, MIB));
-    assert_true(stamped(memory, MIB / 4, 4));
+    assert_true(stamped(memory, MIB, 4));
     munmap(memory, MIB);
     munmap(other, MIB);
     close(file);
@@ -207,17 +207,17 @@ static void peers(void **state)
     assert_true(can);
     second = context_of(1);
     there = device_memory(MIB);
-    stamp(there, MIB / 4, 3, NULL);
+    stamp(there, MIB, 3, NULL);
     ok(cuCtxSynchronize());
     ok(cuCtxSetCurrent(first));
     ok(cuMemcpyPeerAsync(here, first, there, second, MIB, NULL));
     ok(cuMemcpyDtoH_v2(host, here, MIB));
-    assert_true(stamped(host, MIB / 4, 3));
+    assert_true(stamped(host, MIB, 3));
     ok(cuCtxEnablePeerAccess(second, 0));
     fails(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, cuCtxEnablePeerAccess(second, 0));
-    stamp(there, MIB / 4, 4, NULL); /* by a kernel of the other device */
+    stamp(there, MIB, 4, NULL); /* by a kernel of the other device */
     ok(cuMemcpyDtoH_v2(host, there, MIB));
-    assert_true(stamped(host, MIB / 4, 4));
+    assert_true(stamped(host, MIB, 4));
     free(host);
 }
 

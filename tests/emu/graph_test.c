@@ -30,7 +30,7 @@ static void what_is_captured_is_done_when_launched(void **state)
 
     memset(pinned, 0, MIB);
     ok(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    stamp(device, MIB / 4, 7, stream);
+    stamp(device, MIB, 7, stream);
     ok(cuMemcpyDtoHAsync_v2(pinned, device, MIB, stream));
     ok(cuStreamIsCapturing(stream, &status));
     assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
@@ -45,7 +45,7 @@ static void what_is_captured_is_done_when_launched(void **state)
         ok(cuStreamSynchronize(NULL)); /* which the graph's stream does not wait for */
         ok(cuGraphLaunch(exec, stream));
         ok(cuStreamSynchronize(stream));
-        assert_true(stamped(pinned, MIB / 4, 7));
+        assert_true(stamped(pinned, MIB, 7));
     }
     ok(cuGraphLaunch(exec, stream));
     ok(cuGraphExecDestroy(exec)); /* while it is queued */
@@ -64,7 +64,7 @@ static void events_take_other_streams_along(void **state)
     CUgraph graph;
 
     ok(cuStreamBeginCapture_v2(a, CU_STREAM_CAPTURE_MODE_RELAXED));
-    stamp(device, MIB / 4, 9, a);
+    stamp(device, MIB, 9, a);
     ok(cuEventRecord(fork, a));
     ok(cuStreamWaitEvent(b, fork, 0));
     ok(cuMemcpyDtoHAsync_v2(pinned, device, MIB, b));
@@ -74,19 +74,19 @@ static void events_take_other_streams_along(void **state)
     ok(cuStreamSynchronize(b)); /* captured no more */
     ok(cuGraphLaunch(exec, NULL));
     ok(cuStreamSynchronize(NULL));
-    assert_true(stamped(pinned, MIB / 4, 9));
+    assert_true(stamped(pinned, MIB, 9));
     ok(cuGraphExecDestroy(exec));
 
     ok(cuStreamBeginCapture_v2(a, CU_STREAM_CAPTURE_MODE_RELAXED));
     ok(cuEventRecord(fork, a));
     ok(cuStreamWaitEvent(b, fork, 0));
-    stamp(device, 1, 9, b);
+    stamp(device, 4, 9, b);
     fails(CUDA_ERROR_CAPTURED_EVENT, cuEventQuery(fork));
     fails(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(a, &graph));
     ok(cuStreamBeginCapture_v2(a, CU_STREAM_CAPTURE_MODE_RELAXED));
     ok(cuEventRecord(fork, a));
     ok(cuStreamWaitEvent(b, fork, 0));
-    stamp(device, 1, 9, b);
+    stamp(device, 4, 9, b);
     fails(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, cuStreamEndCapture(a, &graph));
     assert_true(!graph);
     ok(cuEventRecord(fork, b));

@@ -19,60 +19,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "api.h"
-
 #define MIB ((size_t)1 << 20)
 #define PAGE ((size_t)4096)
 
 #define ok(call) assert_int_equal((call), CUDA_SUCCESS)
 #define fails(error, call) assert_int_equal((call), (error))
 
-static CUmodule module;
-
-static void launch(const char *name, CUstream stream, void *a, void *b, void *c)
-{
-    void *arguments[] = {a, b, c};
-    CUfunction function;
-
-    if (!module)
-        ok(cuModuleLoadData(&module, ""));
-    ok(cuModuleGetFunction(&function, module, name));
-    ok(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
-}
-
-static inline void stamp(CUdeviceptr to, uint64_t words, uint32_t seed, CUstream stream)
-{
-    launch("stamp", stream, &to, &words, &seed);
-}
-
-static inline void spin(uint64_t milliseconds, CUstream stream)
-{
-    milliseconds *= 1000000;
-    launch("spin", stream, &milliseconds, NULL, NULL);
-}
-
-static inline void hold(volatile uint32_t *flag, uint32_t value, CUstream stream)
-{
-    CUdeviceptr address = (uintptr_t)flag;
-
-    launch("hold", stream, &address, &value, NULL);
-}
-
-static inline bool stamped(const uint32_t *words, size_t count, uint32_t seed)
-{
-    for (size_t i = 0; i < count; i++)
-        if (words[i] != seed + (uint32_t)i * 2654435761u)
-            return false;
-    return true;
-}
-
-static inline CUdeviceptr device_memory(size_t size)
-{
-    CUdeviceptr address;
-
-    ok(cuMemAlloc_v2(&address, size));
-    return address;
-}
+#include "kernels.h"
 
 static inline void *pinned_memory(size_t size)
 {

@@ -19,19 +19,19 @@ static void a_stream_gets_back_what_it_freed_at_once(void **state)
     *flag = 0;
     ok(cuMemAllocAsync(&first, MIB, a));
     hold(flag, 1, a);
-    stamp(first, MIB / 4, 1, a);
+    stamp(first, MIB, 1, a);
     ok(cuMemcpyDtoHAsync_v2(pinned, first, MIB, a));
     ok(cuMemFreeAsync(first, a));
     fails(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(first, a));
     ok(cuMemAllocAsync(&second, MIB, a));
     assert_int_equal(second, first);
-    stamp(second, MIB / 4, 2, a); /* behind the copy */
+    stamp(second, MIB, 2, a); /* behind the copy */
     ok(cuMemFreeAsync(second, a));
     ok(cuMemAllocAsync(&third, MIB, b)); /* not before a is done with it */
     assert_int_not_equal(third, first);
     *flag = 1;
     ok(cuStreamSynchronize(a));
-    assert_true(stamped(pinned, MIB / 4, 1));
+    assert_true(stamped(pinned, MIB, 1));
     ok(cuMemFreeAsync(third, b));
     ok(cuStreamSynchronize(b));
     ok(cuDeviceGetDefaultMemPool(&pool, 0));
@@ -72,9 +72,9 @@ static void mapped_side_by_side_is_one(void **state)
     fails(CUDA_ERROR_INVALID_VALUE, cuMemMap(address + 2 * MIB, 2 * MIB, 0, a, 0));
     fails(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH_v2(host, address, 4)); /* no access yet */
     ok(cuMemSetAccess(address, 4 * MIB, &access_of_0, 1));
-    stamp(address, MIB, 4, NULL);
+    stamp(address, 4 * MIB, 4, NULL);
     ok(cuMemcpyDtoH_v2(host, address, 4 * MIB));
-    assert_true(stamped(host, MIB, 4));
+    assert_true(stamped(host, 4 * MIB, 4));
     fails(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH_v2(host, address, 4 * MIB + 4));
 
     /* The memory stays while only its place goes. */
@@ -84,7 +84,7 @@ static void mapped_side_by_side_is_one(void **state)
     ok(cuMemSetAccess(address + 32 * MIB, 2 * MIB, &access_of_0, 1));
     memset(host, 0, MIB);
     ok(cuMemcpyDtoH_v2(host, address + 32 * MIB, 2 * MIB));
-    assert_true(stamped(host, MIB / 2, 4));
+    assert_true(stamped(host, 2 * MIB, 4));
     ok(cuMemRelease(a));
     ok(cuMemRelease(b));
     fails(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(address, 64 * MIB)); /* something is mapped */
@@ -110,7 +110,7 @@ static void memory_by_a_descriptor(void **state)
     ok(cuMemMap(address, 2 * MIB, 0, made, 0));
     ok(cuMemMap(address + 2 * MIB, 2 * MIB, 0, imported, 0));
     ok(cuMemSetAccess(address, 4 * MIB, &access_of_0, 1));
-    stamp(address, 2, 77, NULL);
+    stamp(address, 8, 77, NULL);
     ok(cuMemcpyDtoH_v2(&word, address + 2 * MIB, 4));
     assert_int_equal(word, 77);
     ok(cuMemUnmap(address, 4 * MIB));
@@ -140,7 +140,7 @@ static int other(int in, int out)
     ok(cuIpcOpenMemHandle_v2(&device, handles.memory, 1));
     ok(cuIpcOpenEventHandle(&event, handles.event));
     spin(200, NULL);
-    stamp(device, MIB / 4, 6, NULL);
+    stamp(device, MIB, 6, NULL);
     ok(cuEventRecord(event, NULL));
     if (write(out, "x", 1) != 1)
         return 1;
@@ -175,7 +175,7 @@ static void another_process_s_kernel_is_waited_for(void **state)
     fails(CUDA_ERROR_NOT_READY, cuEventQuery(event));
     ok(cuStreamWaitEvent(NULL, event, 0));
     ok(cuMemcpyDtoHAsync_v2(host, device, MIB, NULL));
-    assert_true(stamped(host, MIB / 4, 6));
+    assert_true(stamped(host, MIB, 6));
     ok(cuEventSynchronize(event));
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
@@ -195,11 +195,11 @@ static void batches(void **state)
     size_t sizes[] = {MIB, MIB}, index = 0;
     CUmemcpyAttributes attributes = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
 
-    stamp(device, MIB / 4, 1, stream);
-    stamp(device + MIB, MIB / 4, 2, stream);
+    stamp(device, MIB, 1, stream);
+    stamp(device + MIB, MIB, 2, stream);
     ok(cuMemcpyBatchAsync_v2(to, from, sizes, 2, &attributes, &index, 1, stream));
     ok(cuStreamSynchronize(stream));
-    assert_true(stamped(pinned, MIB / 4, 1) && stamped(pageable, MIB / 4, 2));
+    assert_true(stamped(pinned, MIB, 1) && stamped(pageable, MIB, 2));
     fails(CUDA_ERROR_INVALID_VALUE,
           cuMemcpyBatchAsync_v2(to, from, sizes, 2, &attributes, &index, 1, NULL));
     ok(cuStreamDestroy_v2(stream));

@@ -75,13 +75,13 @@ static void a_kernel_by_its_address(void **state)
 
     stamp_by_launch(device, MIB / 4, 12);
     ok(cudaMemcpyAsync(host, device, MIB, cudaMemcpyDeviceToHost, NULL));
-    assert_true(stamped(host, MIB / 4, 12));
+    assert_true(stamped(host, MIB, 12));
     memset(host, 0, MIB);
     ok(cudaMemcpyAsync_ptsz(host, device, MIB, cudaMemcpyDefault, NULL));
-    assert_true(stamped(host, MIB / 4, 12));
+    assert_true(stamped(host, MIB, 12));
     memset(host, 0, MIB);
     ok(cudaMemcpy(host, device, MIB, cudaMemcpyDeviceToHost));
-    assert_true(stamped(host, MIB / 4, 12));
+    assert_true(stamped(host, MIB, 12));
     ok(cudaFree(device));
     free(host);
 }

@@ -61,11 +61,11 @@ static void copies_into_pageable_memory_keep_their_caller(void **state)
     double begin = now();
 
     spin(100, stream);
-    stamp(device, MIB / 4, 5, stream);
+    stamp(device, MIB, 5, stream);
     assert_true(now() - begin < 0.1);
     ok(cuMemcpyDtoHAsync_v2(host, device, MIB, stream));
     assert_true(now() - begin >= 0.1);
-    assert_true(stamped(host, MIB / 4, 5));
+    assert_true(stamped(host, MIB, 5));
     ok(cuStreamDestroy_v2(stream));
     ok(cuMemFree_v2(device));
     free(host);
@@ -98,22 +98,22 @@ static void the_default_stream_orders_blocking_ones(void **state)
     uint32_t *host = pinned_memory(4096);
 
     hold(&flag->value, 1, blocking);
-    stamp(device, 1024, 1, blocking);
+    stamp(device, 4096, 1, blocking);
     ok(cuMemcpyAsync((uintptr_t)host, device, 4096, CU_STREAM_LEGACY)); /* behind it */
     spin(1, free_one);
     ok(cuStreamSynchronize(free_one)); /* not behind anything */
     fails(CUDA_ERROR_NOT_READY, cuStreamQuery(CU_STREAM_LEGACY));
     flag->value = 1;
     ok(cuStreamSynchronize(NULL));
-    assert_true(stamped(host, 1024, 1));
+    assert_true(stamped(host, 4096, 1));
     hold(&second->value, 1, NULL);
-    stamp(device, 1024, 2, NULL);
+    stamp(device, 4096, 2, NULL);
     ok(cuMemcpyAsync((uintptr_t)host, device, 4096, blocking));
     usleep(10000);
-    assert_true(stamped(host, 1024, 1));
+    assert_true(stamped(host, 4096, 1));
     second->value = 1;
     ok(cuStreamSynchronize(blocking));
-    assert_true(stamped(host, 1024, 2));
+    assert_true(stamped(host, 4096, 2));
     ok(cuStreamDestroy_v2(blocking));
     ok(cuStreamDestroy_v2(free_one));
 }
@@ -159,9 +159,9 @@ static void order_by_events(void **state)
 
     ok(cuEventQuery(event)); /* never recorded */
     hold(&flag->value, 1, a);
-    stamp(device, MIB / 4, 9, a);
+    stamp(device, MIB, 9, a);
     ok(cuEventRecord(event, a));
-    stamp(device, MIB / 4, 10, a);
+    stamp(device, MIB, 10, a);
     ok(cuStreamWaitEvent(b, event, 0));
     ok(cuEventRecord(event, b)); /* does not change what b waits for */
     fails(CUDA_ERROR_NOT_READY, cuEventQuery(event));
@@ -170,7 +170,7 @@ static void order_by_events(void **state)
     ok(cuStreamSynchronize(a));
     ok(cuMemcpyDtoHAsync_v2(host, device, MIB, b));
     ok(cuStreamSynchronize(b));
-    assert_true(stamped(host, MIB / 4, 10));
+    assert_true(stamped(host, MIB, 10));
     ok(cuEventDestroy_v2(event));
     fails(CUDA_ERROR_INVALID_HANDLE, cuEventRecord(event, a));
     ok(cuStreamDestroy_v2(a));

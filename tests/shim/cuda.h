@@ -8,48 +8,10 @@
 #include <sys/mman.h>
 
 #include "helper.h"
-#include "../emu/api.h"
 
 #define ok(call) check((call) == CUDA_SUCCESS)
 
-static CUmodule module;
-
-static inline void launch(const char *name, CUstream stream, void *a, void *b, void *c)
-{
-    void *arguments[] = {a, b, c};
-    CUfunction function;
-
-    if (!module)
-        ok(cuModuleLoadData(&module, ""));
-    ok(cuModuleGetFunction(&function, module, name));
-    ok(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
-}
-
-/* A kernel that writes size bytes that depend on seed and place. */
-static inline void stamp(CUdeviceptr to, size_t size, uint32_t seed, CUstream stream)
-{
-    uint64_t words = size / 4;
-
-    launch("stamp", stream, &to, &words, &seed);
-}
-
-static inline int stamped(const void *from, size_t size, uint32_t seed)
-{
-    const uint32_t *words = from;
-
-    for (size_t i = 0; i < size / 4; i++)
-        if (words[i] != seed + (uint32_t)i * 2654435761u)
-            return 0;
-    return 1;
-}
-
-static inline CUdeviceptr device(size_t size)
-{
-    CUdeviceptr address;
-
-    ok(cuMemAlloc_v2(&address, size));
-    return address;
-}
+#include "../emu/kernels.h"
 
 /* A context, and a save before, so that there is a ring, and pinned. No hazard may take longer. */
 static inline void begin(void)
@@ -63,7 +25,7 @@ static inline void begin(void)
     ok(cuDevicePrimaryCtxRetain(&context, 0));
     ok(cuCtxSetCurrent(context));
     save("first.ckpt", BIG, 1);
-    small = device(8);
+    small = device_memory(8);
     for (unsigned i = 0; i < 20; i++) {
         usleep(10000);
         ok(cuMemcpyDtoH_v2(to, small, 8));
@@ -85,7 +47,7 @@ static inline void copy(void *to, size_t size, uint32_t seed)
     static CUdeviceptr from;
 
     if (!from)
-        from = device(8 * MIB);
+        from = device_memory(8 * MIB);
     stamp(from, size, seed, NULL);
     ok(cuMemcpyDtoH_v2(to, from, size));
 }

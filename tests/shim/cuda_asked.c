@@ -31,7 +31,7 @@ int main(void)
     int fd;
 
     begin();
-    from = device(SIZE);
+    from = device_memory(SIZE);
     to = host(SIZE);
     library = dlopen("libcuda.so.1", RTLD_LAZY);
     check(library != NULL);

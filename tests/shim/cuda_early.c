@@ -18,7 +18,7 @@ int main(void)
 
     begin();
     for (unsigned i = 0; i < COUNT; i++)
-        from[i] = device(SIZE);
+        from[i] = device_memory(SIZE);
     for (uint32_t round = 0; round < 6; round++) {
         char name[] = {(char)('a' + round), '.', 'c', 'k', 'p', 't', 0};
 

@@ -41,13 +41,13 @@ int main(void)
     begin();
     ok(cuCtxGetCurrent(&first));
     ok(cuStreamCreate(&stream, 1));
-    from = device(SIZE);
+    from = device_memory(SIZE);
     stamp(from, SIZE, 9, stream);
     ok(cuStreamSynchronize(stream));
     ok(cuDevicePrimaryCtxRetain(&other, 1));
     ok(cuCtxSetCurrent(other));
     ok(cuStreamCreate(&far, 0));
-    there = device(SIZE);
+    there = device_memory(SIZE);
     module = NULL;
     stamp(there, SIZE, 10, far);
     ok(cuStreamSynchronize(far));

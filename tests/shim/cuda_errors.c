@@ -16,7 +16,7 @@ int main(void)
     int fd;
 
     begin();
-    from = device(SIZE);
+    from = device_memory(SIZE);
     to = host(SIZE);
     memset(to, 'e', SIZE);
     fd = create("a.ckpt");
@@ -24,7 +24,7 @@ int main(void)
     printf("too much: %d\n", cuMemcpyDtoH_v2(to, from, 64 * MIB));
     printf("no device memory: %d\n", cuMemcpyDtoH_v2(to, (CUdeviceptr)(uintptr_t)(to + 8), MIB));
     printf("freed: %d\n", (cuMemFree_v2(from), cuMemcpyDtoH_v2(to, from, SIZE)));
-    from = device(SIZE);
+    from = device_memory(SIZE);
     ok(cuStreamCreate(&stream, 0));
     stamp(from, SIZE, 1, stream);
     printf("good: %d\n", cuMemcpyDtoHAsync_v2(to, from, SIZE, stream));
@@ -37,7 +37,7 @@ int main(void)
     ok(cuDevicePrimaryCtxRetain(&context, 0));
     ok(cuCtxSetCurrent(context));
     module = NULL;
-    from = device(SIZE);
+    from = device_memory(SIZE);
     stamp(from, SIZE, 2, NULL);
     printf("after a reset: %d\n", cuMemcpyDtoH_v2(to, from, SIZE));
     check(stamped(to, SIZE, 2));

@@ -18,7 +18,7 @@ int main(void)
     check(memory != MAP_FAILED);
     begin();
     alarm(150);
-    from = device(SIZE);
+    from = device_memory(SIZE);
     stamp(from, SIZE, 1, NULL);
     fd = create("a.ckpt");
     save("b.ckpt", BIG, 2);

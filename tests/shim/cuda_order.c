@@ -12,12 +12,6 @@
 
 enum { SIZE = 2 * MIB };
 
-static void spin(uint64_t milliseconds, CUstream stream)
-{
-    milliseconds *= 1000000;
-    launch("spin", stream, &milliseconds, NULL, NULL);
-}
-
 static void *release(void *flag)
 {
     usleep(20000);
@@ -32,12 +26,11 @@ int main(void)
     CUevent event;
     pthread_t thread;
     void *flag;
-    uint32_t value = 1;
     char *to;
     int fd;
 
     begin();
-    from = device(SIZE);
+    from = device_memory(SIZE);
     to = host(SIZE);
     ok(cuStreamCreate(&one, 1)); /* not blocking: legacy stream does not order it */
     ok(cuStreamCreate(&two, 1));
@@ -65,7 +58,7 @@ int main(void)
         /* Behind what the host lets go meanwhile. */
         ok(cuMemHostAlloc(&flag, 4096, 0));
         *(uint32_t *)flag = 0;
-        launch("hold", one, &flag, &value, NULL);
+        hold(flag, 1, one);
         stamp(from, SIZE, 20 + i, one);
         check(pthread_create(&thread, NULL, release, flag) == 0);
         ok(cuMemcpyDtoHAsync_v2(to, from, SIZE, one));

@@ -40,7 +40,7 @@ static void until(int wanted)
     char to[8];
 
     if (!from)
-        from = device(8);
+        from = device_memory(8);
     for (unsigned tries = 0; ring() != NULL && pinned() != wanted; tries++) {
         check(tries < 300);
         usleep(10000);

@@ -16,7 +16,7 @@ int main(void)
     int fd;
 
     begin();
-    from = device(SIZE + MIB);
+    from = device_memory(SIZE + MIB);
     fd = create("a.ckpt");
     for (unsigned i = 0; i < 8; i++) {
         to = host(SIZE + i * 4);

@@ -41,6 +41,23 @@ static inline char *host(size_t size)
     return memory;
 }
 
+/* Host memory as mmap gives it. */
+static inline char *anonymous(size_t size)
+{
+    char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    check(memory != MAP_FAILED);
+    return memory;
+}
+
+static inline int zeros(const char *from, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (from[i] != 0)
+            return 0;
+    return 1;
+}
+
 /* size bytes of the device's, at `to`, as a save would take them: seed tells them from others. */
 static inline void copy(void *to, size_t size, uint32_t seed)
 {

@@ -14,22 +14,6 @@ enum { SIZE = 2 * MIB };
 
 static _Atomic int over;
 
-static char *anonymous(size_t size)
-{
-    char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    check(memory != MAP_FAILED);
-    return memory;
-}
-
-static int zeros(const char *from, size_t size)
-{
-    for (size_t i = 0; i < size; i++)
-        if (from[i] != 0)
-            return 0;
-    return 1;
-}
-
 /* Counts in a word of each page. */
 static void *count(void *argument)
 {

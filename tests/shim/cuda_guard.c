@@ -18,20 +18,11 @@ static int fd;
 
 static char *promised(void)
 {
-    char *to = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *to = anonymous(4 * MIB);
 
-    check(to != MAP_FAILED);
     copy(to, 4 * MIB, 1);
     put(fd, to, 4 * MIB);
     return to;
-}
-
-static int zeros(const char *from)
-{
-    for (size_t i = 0; i < MIB; i++)
-        if (from[i] != 0)
-            return 0;
-    return 1;
 }
 
 static void *rest(void *unused __attribute__((unused)))
@@ -41,7 +32,7 @@ static void *rest(void *unused __attribute__((unused)))
     ok(cuCtxSetCurrent(context));
     usleep(100000); /* the first thread has ended */
     to = promised();
-    check(madvise(to + MIB, MIB, MADV_DONTNEED) == 0 && zeros(to + MIB));
+    check(madvise(to + MIB, MIB, MADV_DONTNEED) == 0 && zeros(to + MIB, MIB));
     check(close(fd) == 0);
     exit(0);
 }
@@ -57,13 +48,13 @@ int main(void)
     fd = create("a.ckpt");
     to = promised();
     if (madvise(to + MIB, MIB, GUARD_INSTALL) == 0)
-        check(madvise(to + MIB, MIB, GUARD_REMOVE) == 0 && zeros(to + MIB));
+        check(madvise(to + MIB, MIB, GUARD_REMOVE) == 0 && zeros(to + MIB, MIB));
     to = promised();
     check(getrlimit(RLIMIT_NOFILE, &limit) == 0);
     none = (struct rlimit){3, limit.rlim_max};
     check(setrlimit(RLIMIT_NOFILE, &none) == 0);
-    check(madvise(to + MIB, MIB, MADV_DONTNEED) == 0 && zeros(to + MIB));
-    check((longer = mremap(to, 4 * MIB, 5 * MIB, MREMAP_MAYMOVE)) != MAP_FAILED && zeros(longer + 4 * MIB));
+    check(madvise(to + MIB, MIB, MADV_DONTNEED) == 0 && zeros(to + MIB, MIB));
+    check((longer = mremap(to, 4 * MIB, 5 * MIB, MREMAP_MAYMOVE)) != MAP_FAILED && zeros(longer + 4 * MIB, MIB));
     check(setrlimit(RLIMIT_NOFILE, &limit) == 0);
     check(pthread_create(&thread, NULL, rest, NULL) == 0);
     pthread_exit(NULL);

@@ -76,7 +76,7 @@ int main(void)
     ok(cuMemHostAlloc(&pinned, SIZE, 0));
     check_one("pinned memory", pinned);
     check(!shown((char *)pinned + MIB));
-    to = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    to = anonymous(SIZE);
     ok(cuMemHostRegister_v2(to, SIZE, 0));
     check_one("registered memory", to);
     check(!shown(to + MIB));

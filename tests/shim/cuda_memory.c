@@ -12,25 +12,9 @@ enum { SIZE = 3 * MIB };
 
 static int fd;
 
-static char *map(size_t size)
-{
-    char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    check(memory != MAP_FAILED);
-    return memory;
-}
-
-static int zeros(const char *from, size_t size)
-{
-    for (size_t i = 0; i < size; i++)
-        if (from[i] != 0)
-            return 0;
-    return 1;
-}
-
 static void thrown_away(int advice)
 {
-    char *to = map(SIZE);
+    char *to = anonymous(SIZE);
 
     copy(to, SIZE, 1);
     must(madvise(to + MIB, MIB, advice));
@@ -45,7 +29,7 @@ static void thrown_away(int advice)
 
 static void unmapped(void)
 {
-    char *to = map(SIZE), *again;
+    char *to = anonymous(SIZE), *again;
 
     copy(to, SIZE, 2);
     munmap(to + MIB, MIB);
@@ -60,7 +44,7 @@ static void unmapped(void)
 
 static void moved(size_t size)
 {
-    char *to = map(SIZE), *there;
+    char *to = anonymous(SIZE), *there;
 
     copy(to, SIZE, 3);
     there = mremap(to, SIZE, size, MREMAP_MAYMOVE);
@@ -90,7 +74,7 @@ static void moved_by_realloc(void)
 
 static void guarded(int protection)
 {
-    char *to = map(SIZE);
+    char *to = anonymous(SIZE);
 
     copy(to, SIZE, 5);
     must(mprotect(to, SIZE, protection));
@@ -103,7 +87,7 @@ static void guarded(int protection)
 
 static void locked(void)
 {
-    char *to = map(SIZE);
+    char *to = anonymous(SIZE);
 
     copy(to, SIZE, 6);
     if (mlock(to, MIB) == 0)
@@ -112,7 +96,7 @@ static void locked(void)
     check(stamped(to, SIZE, 6));
     put(fd, to, SIZE);
     munmap(to, SIZE);
-    to = map(SIZE);
+    to = anonymous(SIZE);
     must(mlock(to, 16384));
     copy(to, SIZE, 7);
     check(!shown(to) && !shown(to + MIB));
@@ -124,7 +108,7 @@ static void locked(void)
 
 static void changed(void)
 {
-    char *to = map(SIZE);
+    char *to = anonymous(SIZE);
 
     copy(to, SIZE, 8);
     to[0] = to[5000] = to[MIB] = to[SIZE - 1] = 'x';
@@ -140,7 +124,7 @@ static void changed(void)
 /* Pages that are in a pipe are what they were, whatever becomes of the memory. */
 static void spliced(void)
 {
-    char *to = map(SIZE), got[4096];
+    char *to = anonymous(SIZE), got[4096];
     struct iovec vector = {to + MIB, sizeof(got)};
     int pipes[2];
 

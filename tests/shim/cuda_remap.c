@@ -9,15 +9,6 @@
 
 #define SIZE (6 * MIB)
 
-static char *map(size_t size)
-{
-    char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    check(memory != MAP_FAILED);
-    memset(memory, 7, size);
-    return memory;
-}
-
 static void is(const char *memory, size_t from, size_t to, int value)
 {
     for (size_t i = from; i < to; i++)
@@ -43,7 +34,7 @@ int main(void)
 {
     begin();
     int fd = create("moved.ckpt");
-    char *memory = map(SIZE);
+    char *memory = memset(anonymous(SIZE), 7, SIZE);
 
     copy(memory + MIB + 100, 2 * MIB, 1);
     memory = remapped(memory, SIZE, 2 * SIZE, 1);

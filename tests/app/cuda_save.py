@@ -42,7 +42,6 @@ torch.save(view, "view.pt")
 assert torch.equal(torch.load("view.pt")["view"].cpu(), host["large"][4096:5 << 20])
 
 # Copied by hand: written as it is, changed before, freed and its memory used anew.
-copy = {k: v.cpu() for k, v in host.items() if k != "small"}
 copy = {k: v.cpu() for k, v in state.items()}
 copy["large"][1000:2000] = 1
 copy["w0"].add_(1)

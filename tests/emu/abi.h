@@ -28,7 +28,7 @@
 #else
 
 typedef enum {
-#define X(name, value, text) name = value,
+#define X(name, runtime, value, text) name = value,
 #include "errors.def"
 #undef X
 } CUresult;
@@ -261,7 +261,7 @@ _Static_assert(sizeof(CUmemAllocationProp) == 32 && sizeof(CUmemAccessDesc) == 1
 _Static_assert(sizeof(CUmemPoolProps) == 88 && sizeof(CUmemcpyAttributes) == 24, "pools, batches");
 _Static_assert(sizeof(CUipcMemHandle) == 64 && sizeof(CUipcEventHandle) == 64, "handles");
 _Static_assert(sizeof(CUlaunchConfig) == 56 && offsetof(CUlaunchConfig, hStream) == 32, "launch");
-#define X(name, value, text) _Static_assert(name == value, #name);
+#define X(name, runtime, value, text) _Static_assert(name == value, #name);
 #include "errors.def"
 #undef X
 

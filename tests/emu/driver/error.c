@@ -8,7 +8,7 @@ static const struct {
     CUresult value;
     const char *name, *text;
 } errors[] = {
-#define X(name, value, text) {name, #name, text},
+#define X(name, runtime, value, text) {name, #name, text},
 #include "../errors.def"
 #undef X
 };

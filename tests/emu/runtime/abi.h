@@ -12,9 +12,11 @@
 #else
 
 typedef enum cudaError {
-#define X(name, value, text) name = value,
-#include "errors.def"
+#define R(name, value, text) name = value,
+#define X(driver, name, value, text) R(name, value, text)
+#include "../errors.def"
 #undef X
+#undef R
 } cudaError_t;
 
 typedef CUstream cudaStream_t;
@@ -156,8 +158,10 @@ _Static_assert(sizeof(struct cudaGraphNodeParams) == 256, "cudaGraphNodeParams")
 _Static_assert(sizeof(struct cudaDeviceProp) == 1008, "cudaDeviceProp");
 _Static_assert(offsetof(struct cudaDeviceProp, surfaceAlignment) == 552, "cudaDeviceProp");
 _Static_assert(offsetof(struct cudaDeviceProp, sharedMemPerBlockOptin) == 672, "cudaDeviceProp");
-#define X(name, value, text) _Static_assert(name == value, #name);
-#include "errors.def"
+#define R(name, value, text) _Static_assert(name == value, #name);
+#define X(driver, name, value, text) R(name, value, text)
+#include "../errors.def"
 #undef X
+#undef R
 
 #endif

@@ -145,9 +145,11 @@ static const struct {
     cudaError_t value;
     const char *name, *text;
 } errors[] = {
-#define X(name, value, text) {name, #name, text},
-#include "errors.def"
+#define R(name, value, text) {name, #name, text},
+#define X(driver, name, value, text) R(name, value, text)
+#include "../errors.def"
 #undef X
+#undef R
 };
 
 __attribute__((visibility("default"))) const char *cudaGetErrorName(cudaError_t error)

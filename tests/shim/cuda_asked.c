@@ -40,8 +40,6 @@ int main(void)
     by = (ask *)(uintptr_t)get(by, "cuGetProcAddress", 12000, 0);
     fd = create("a.ckpt");
     for (uint32_t i = 0; i < 6; i++) {
-        CUdeviceptr there = (CUdeviceptr)(uintptr_t)to;
-
         stamp(from, SIZE, i, i == 1 ? CU_STREAM_PER_THREAD : NULL);
         switch (i) {
         case 0:
@@ -62,8 +60,7 @@ int main(void)
             ok(((sync_copy *)(uintptr_t)dlsym(RTLD_DEFAULT, "cuMemcpyDtoH_v2"))(to, from, SIZE));
             break;
         case 5:
-            ok(((sync_copy *)(uintptr_t)get(by, "cuMemcpy", 12000, 1))((void *)(uintptr_t)there,
-                                                                       from, SIZE));
+            ok(((sync_copy *)(uintptr_t)get(by, "cuMemcpy", 12000, 1))(to, from, SIZE));
             break;
         }
         check(stamped(to, SIZE, i));

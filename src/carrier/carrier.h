@@ -31,7 +31,7 @@ struct joined {
 int carrier_join(struct joined *joined, const char *stores, unsigned first, const char *key,
                  const struct portus_message *hello, const struct transport_client *client);
 
-/* One address. greeting: what its WELCOME brought, and how long it was waited for. */
+/* One address. */
 int carrier_join_one(struct joined *joined, const struct portus_address *address,
                      const struct key *key, const struct portus_message *hello,
                      const struct transport_client *client);

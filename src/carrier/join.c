@@ -50,13 +50,11 @@ int carrier_join_one(struct joined *joined, const struct portus_address *address
 {
     struct portus_far_hello who = {0};
     struct utsname host;
-    const void *greeting;
+    const void *nothing;
     size_t length;
     int error;
 
     *joined = (struct joined){.kind = transport_find(address->scheme)};
-    if (joined->kind == NULL)
-        return -EPROTOTYPE;
     error = wire_connect(&joined->wire, address, key, CONNECT_MS);
     if (error != 0)
         return error;
@@ -66,14 +64,14 @@ int carrier_join_one(struct joined *joined, const struct portus_address *address
         snprintf(who.host, sizeof(who.host), "%.63s", host.nodename);
     error = wire_send(joined->wire, hello, &who, sizeof(who));
     if (error == 0)
-        error = wait_message(joined->wire, &joined->welcome, &greeting, &length);
-    if (error == 0 && (joined->welcome.op != PORTUS_OP_WELCOME || joined->welcome.error > 0 ||
-                       length > TRANSPORT_GREETING))
+        error = wait_message(joined->wire, &joined->welcome, &nothing, &length);
+    if (error == 0 &&
+        (joined->welcome.op != PORTUS_OP_WELCOME || joined->welcome.error > 0 || length != 0))
         error = -EPROTO;
     if (error == 0)
         error = joined->welcome.error;
     if (error == 0)
-        error = joined->kind->open(&joined->lane, joined->wire, client, greeting, length);
+        error = joined->kind->open(&joined->lane, joined->wire, client);
     if (error != 0) {
         wire_close(joined->wire);
         joined->wire = NULL;
@@ -87,7 +85,6 @@ static int telling(int error)
     switch (error) {
     case -EKEYREJECTED:
     case -EPROTONOSUPPORT:
-    case -EPROTOTYPE:
     case -ENODEV:
         return 3;
     case -EUSERS:

@@ -71,13 +71,8 @@ int far_listen(struct store *store, const char *text)
                                    .ai_flags = AI_NUMERICSERV | AI_PASSIVE};
     struct addrinfo *list = NULL;
     struct portus_address address;
-    const struct transport_kind *kind;
     int error = portus_address_get(&address, text, 0) ? 0 : -EINVAL;
 
-    if (error == 0) {
-        kind = transport_find(address.scheme);
-        error = kind == NULL ? -EPROTOTYPE : 0;
-    }
     if (error == 0 && getaddrinfo(address.host, address.port, &hints, &list) != 0)
         error = -EADDRNOTAVAIL;
     for (const struct addrinfo *one = list; one != NULL && error == 0; one = one->ai_next) {
@@ -85,14 +80,14 @@ int far_listen(struct store *store, const char *text)
 
         error = fd < 0 ? fd : 0;
         if (error == 0) {
-            all.kind[all.count] = kind;
+            all.kind[all.count] = transport_find(address.scheme);
             all.fd[all.count++] = fd;
         }
     }
+    if (error == 0 && transport_find(address.scheme)->listen != NULL)
+        error = transport_find(address.scheme)->listen(&address, list);
     if (list != NULL)
         freeaddrinfo(list);
-    if (error == 0 && kind->listen != NULL)
-        error = kind->listen(&address);
     if (error != 0)
         log_error("--listen %s: %s", text,
                   error == -EINVAL ? "no address: give for example tcp://192.0.2.1:7470"
@@ -158,12 +153,10 @@ static int let_in(struct store *store, struct knocking *knocking,
                   const struct portus_message *hello, const struct portus_far_hello *who)
 {
     struct portus_message answer = portus_message_make(PORTUS_OP_WELCOME);
-    char greeting[TRANSPORT_GREETING];
-    size_t length = sizeof(greeting);
     struct pool_state state;
     struct far *far;
     unsigned place = 0;
-    int error = 0;
+    int error;
 
     if (store_crowded(store, wire_owner(knocking->wire)))
         return -EUSERS;
@@ -175,24 +168,17 @@ static int let_in(struct store *store, struct knocking *knocking,
     if (far == NULL)
         return -ENOMEM;
     far->store = store;
-    far->place = place;
     far->wire = knocking->wire;
     far->kind = knocking->kind;
     memcpy(far->machine, who->machine, sizeof(far->machine));
-    memcpy(far->host, who->host, sizeof(far->host) - 1);
-    if (far->kind->greet != NULL)
-        error = far->kind->greet(far->wire, greeting, &length);
-    else
-        length = 0;
-    if (error == 0)
-        error = far->kind->open(&far->lane, far->wire, NULL, NULL, 0);
+    error = far->kind->open(&far->lane, far->wire, NULL);
     if (error != 0) {
         free(far);
         return error;
     }
     pool_look(store->pool, &state);
     answer.flags = PORTUS_WELCOME_STORE | (state.durable ? PORTUS_WELCOME_DURABLE : 0);
-    far->failed = wire_send(far->wire, &answer, greeting, length);
+    far->failed = wire_send(far->wire, &answer, NULL, 0);
     store->peer[place] = (struct store_peer){.socket = wire_descriptor(far->wire),
                                              .uid = wire_owner(far->wire),
                                              .job = hello->size,
@@ -223,7 +209,6 @@ static int greet(struct store *store, struct knocking *knocking)
     if (message.op != PORTUS_OP_HELLO || message.value != PORTUS_ROLE_KEEP || length < sizeof(who))
         return -EPROTO;
     memcpy(&who, bytes, sizeof(who));
-    who.host[sizeof(who.host) - 1] = '\0';
     error = let_in(store, knocking, &message, &who);
     if (error == 0)
         return 0;
@@ -303,8 +288,6 @@ void far_close(struct far *far)
 {
     far->kind->close(far->lane);
     wire_close(far->wire);
-    for (struct far_file *file = far->files; file != NULL; file = file->next)
-        file->source->far = NULL;
     far_sources_lose(far->sources);
     free(far);
 }

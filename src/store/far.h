@@ -117,12 +117,10 @@ int far_file_hear(struct far *far, const struct portus_message *message, const v
 /* What far.c and reach.c know of a connection. */
 struct far {
     struct store *store;
-    uint32_t place; /* of its peer */
     struct wire *wire;
     struct lane *lane;
     const struct transport_kind *kind;
     uint8_t machine[16];
-    char host[64];
     int failed;
     uint64_t reads_since; /* since when reads are under way without an answer, ns; 0: none are */
     unsigned reads;

@@ -15,7 +15,6 @@
 #include "transport/rdma.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -52,22 +51,16 @@ static int begin(void)
     return 0;
 }
 
-static int start_listening(const struct portus_address *address)
+static int start_listening(const struct portus_address *address, const struct addrinfo *resolved)
 {
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
-                                   .ai_flags = AI_NUMERICSERV | AI_PASSIVE};
-    struct addrinfo *list = NULL;
     char why[VERBS_WHY] = "";
     int error = begin();
 
     if (error != 0)
         return error;
-    if (getaddrinfo(address->host, address->port, &hints, &list) != 0)
-        return -EADDRNOTAVAIL;
     error = rdma_fetch_begin(verbs, why);
     if (error == 0)
-        error = rdma_ops->listen(verbs, list->ai_addr, list->ai_addrlen, why);
-    freeaddrinfo(list);
+        error = rdma_ops->listen(verbs, resolved->ai_addr, resolved->ai_addrlen, why);
     if (error != 0)
         log_error("%s: %s", address->text, why);
     return error == 0 ? 0 : -ENODEV;
@@ -216,8 +209,7 @@ static void close_lane(struct lane *lane)
     free(lane);
 }
 
-static int open_lane(struct lane **out, struct wire *wire, const struct transport_client *client,
-                     const void *greeting, size_t length)
+static int open_lane(struct lane **out, struct wire *wire, const struct transport_client *client)
 {
     struct lane *lane;
     int error = begin();
@@ -235,7 +227,7 @@ static int open_lane(struct lane **out, struct wire *wire, const struct transpor
     lane->number = 1;
     error = wire_secret(wire, lane->secret);
     if (error == 0)
-        error = transport_tcp.open(&lane->other, wire, client, NULL, 0);
+        error = transport_tcp.open(&lane->other, wire, client);
     if (error == 0)
         error = client != NULL ? dial(lane) : expect(lane);
     if (error != 0) {
@@ -326,7 +318,6 @@ static int read_source(struct lane *lane, struct transport_read *read)
 }
 
 const struct transport_kind transport_rdma = {
-    .scheme = "rdma",
     .listen = start_listening,
     .open = open_lane,
     .close = close_lane,

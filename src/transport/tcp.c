@@ -36,8 +36,7 @@ struct lane {
     uint32_t under_way;
 };
 
-static int open_lane(struct lane **out, struct wire *wire, const struct transport_client *client,
-                     const void *greeting, size_t length)
+static int open_lane(struct lane **out, struct wire *wire, const struct transport_client *client)
 {
     struct lane *lane = calloc(1, sizeof(*lane));
 
@@ -214,7 +213,6 @@ static int push(struct lane *lane, const struct portus_message *message, const v
 }
 
 const struct transport_kind transport_tcp = {
-    .scheme = "tcp",
     .open = open_lane,
     .close = close_lane,
     .watch = watch,

@@ -9,8 +9,8 @@
  *   client (portus-carrier, portusctl)             store (portusd)
  *   wire_connect, wire_prove                       wire_accept, wire_prove
  *   HELLO + struct portus_far_hello  ->
- *                                    <-            WELCOME + what the lane's greet wrote
- *   open(greeting)                                 open
+ *                                    <-            WELCOME
+ *   open                                           open
  *   offer(source)                    ->            hear
  *                                    <-            read(source, offset, length)
  *                                                  done(bytes), in order for each source
@@ -24,6 +24,7 @@
 #ifndef PORTUS_TRANSPORT_H
 #define PORTUS_TRANSPORT_H
 
+#include <netdb.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,7 +34,6 @@
 #include "portus/proto.h"
 #include "transport/wire.h"
 
-#define TRANSPORT_GREETING 256    /* bytes that a lane may say in WELCOME */
 #define TRANSPORT_READ (1u << 20) /* bytes of one read at most */
 #define TRANSPORT_PUSH PORTUS_STORE_BYTES
 
@@ -73,16 +73,12 @@ struct transport_client {
 };
 
 struct transport_kind {
-    const char *scheme; /* "tcp" */
-
-    /* A store's: makes ready, once, for the address it listens at; writes what clients must know
-     * of it (*length: in: room, out: bytes). Both NULL: nothing is needed. */
-    int (*listen)(const struct portus_address *address);
-    int (*greet)(struct wire *wire, void *greeting, size_t *length);
+    /* A store's: makes ready for an address that it listens at, and what that was resolved to.
+     * NULL: nothing is needed. */
+    int (*listen)(const struct portus_address *address, const struct addrinfo *resolved);
 
     /* A lane of a proven connection; client NULL: a store's. */
-    int (*open)(struct lane **out, struct wire *wire, const struct transport_client *client,
-                const void *greeting, size_t length);
+    int (*open)(struct lane **out, struct wire *wire, const struct transport_client *client);
     void (*close)(struct lane *lane); /* reads that are not done are forgotten, not called */
 
     /* What else to poll; and what to do when any of it, or the wire, has something. */
@@ -104,7 +100,6 @@ struct transport_kind {
                 size_t length);
 };
 
-/* NULL: this build has none of that scheme. */
 const struct transport_kind *transport_find(enum portus_scheme scheme);
 
 extern const struct transport_kind transport_tcp, transport_rdma;

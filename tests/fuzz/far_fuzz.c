@@ -245,7 +245,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     far->store = &store;
     far->wire = &wire;
     far->kind = &transport_tcp;
-    if (far->kind->open(&far->lane, far->wire, NULL, NULL, 0) != 0)
+    if (far->kind->open(&far->lane, far->wire, NULL) != 0)
         abort();
     store.peer[0] = (struct store_peer){
         .socket = ready, .uid = wire_owner(&wire), .welcomed = true, .far = far};

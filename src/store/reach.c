@@ -27,6 +27,19 @@ static void forget(struct far_source *source)
     free(source);
 }
 
+/* What a client owes an answer, in all; by when is looked at by far_step. */
+static void owes(struct far *far)
+{
+    if (far->reads++ == 0)
+        far->reads_since = portus_now();
+}
+
+static void owes_less(struct far *far)
+{
+    far->reads--;
+    far->reads_since = far->reads > 0 ? portus_now() : 0;
+}
+
 static void done(struct transport_read *transport, const void *bytes, int error)
 {
     struct far_source *source = transport->owner;
@@ -34,8 +47,7 @@ static void done(struct transport_read *transport, const void *bytes, int error)
 
     read->busy = false;
     source->under_way--;
-    source->far->reads--;
-    source->far->reads_since = source->far->reads > 0 ? portus_now() : 0;
+    owes_less(source->far);
     source->calls = true;
     if (source->owner != NULL)
         source->got(source->owner, read->cookie, transport->offset, bytes, transport->length,
@@ -88,8 +100,7 @@ int far_source_read(struct far_source *source, uint64_t offset, uint32_t length,
         return error;
     read->busy = true;
     source->under_way++;
-    if (source->far->reads++ == 0)
-        source->far->reads_since = portus_now();
+    owes(source->far);
     return 0;
 }
 
@@ -193,10 +204,7 @@ void far_file_close(struct far_file *file)
                 *at = file->next;
                 break;
             }
-    if (far != NULL)
-        far_source_close(file->source);
-    else
-        free(file->source);
+    far_source_close(file->source);
     free(file);
 }
 
@@ -216,8 +224,7 @@ int far_file_check(struct far_file *file)
         return file->error;
     if (!file->asked) {
         file->asked = true;
-        if (far->reads++ == 0)
-            far->reads_since = portus_now();
+        owes(far);
         far_send(far, &ask);
     }
     return -EAGAIN;
@@ -234,8 +241,7 @@ int far_file_hear(struct far *far, const struct portus_message *message, const v
 
     if (message->error > 0 || far->reads == 0)
         return -EPROTO;
-    far->reads--;
-    far->reads_since = far->reads > 0 ? portus_now() : 0;
+    owes_less(far);
     while (file != NULL && (file->id != message->value || !file->asked || file->told))
         file = file->next;
     if (message->error == 0) {

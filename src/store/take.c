@@ -150,7 +150,7 @@ static int put(struct store *store, struct copying *now, uint64_t offset, const 
     return error;
 }
 
-/* A piece has come from another machine. The cookie: whose store it is. */
+/* A piece has come from another machine. */
 static void got(void *owner, uint64_t cookie, uint64_t offset, const void *bytes, uint32_t length,
                 int error)
 {
@@ -160,11 +160,11 @@ static void got(void *owner, uint64_t cookie, uint64_t offset, const void *bytes
     if (now->failed == 0)
         now->failed = bytes == NULL
                           ? error
-                          : put((struct store *)(uintptr_t)cookie, now, offset, bytes, length);
+                          : put(now->file.far->source->far->store, now, offset, bytes, length);
 }
 
 /* Asks for as much as may be under way. -EAGAIN: it has not come yet. */
-static int fetch(struct store *store, struct copying *now)
+static int fetch(struct copying *now)
 {
     struct far_source *source = now->file.far->source;
     uint64_t size = (uint64_t)now->status.st_size;
@@ -180,8 +180,7 @@ static int fetch(struct store *store, struct copying *now)
         }
         if (gap.to - gap.from > PIECE)
             gap.to = gap.from + PIECE;
-        error = far_source_read(source, gap.from, (uint32_t)(gap.to - gap.from),
-                                (uint64_t)(uintptr_t)store);
+        error = far_source_read(source, gap.from, (uint32_t)(gap.to - gap.from), 0);
         if (error == 0) {
             now->asked = gap.to;
             now->pieces++;
@@ -328,7 +327,7 @@ static bool step(struct store *store, struct copying *now)
     if (!now->begun)
         error = begin(store, now);
     if (error == 0 && now->file.far != NULL && !now->file.kept)
-        error = fetch(store, now);
+        error = fetch(now);
     for (unsigned i = 0; i < PIECES && error == 0 && now->offset < (uint64_t)now->status.st_size;
          i++)
         error = copy(store, now);

@@ -29,7 +29,6 @@
 #define ANSWER_NS 60000000000ull /* what it was asked for must come by then */
 #define QUEUED (8u << 20)        /* who does not take its answers gets none */
 #define ACCEPTS_A_TURN 32
-#define DEAF_NS 1000000000ull
 
 struct knocking {
     struct wire *wire; /* NULL: none */
@@ -42,7 +41,6 @@ static struct {
     const struct transport_kind *kind[FAR_LISTENERS];
     unsigned count;
     struct knocking knocking[FAR_KNOCKING];
-    uint64_t deaf_until; /* no descriptor is to be had: who knocks would be heard without an end */
 } all;
 
 /* ---- listening ---- */
@@ -100,7 +98,7 @@ unsigned far_watch(struct pollfd *events, unsigned room)
     unsigned count = 0;
     bool ready;
 
-    for (unsigned i = 0; i < all.count && count < room && portus_now() >= all.deaf_until; i++)
+    for (unsigned i = 0; i < all.count && count < room && !store_deaf(); i++)
         events[count++] = (struct pollfd){.fd = all.fd[i], .events = POLLIN};
     for (unsigned i = 0; i < FAR_KNOCKING && count < room; i++)
         if (all.knocking[i].wire != NULL)
@@ -121,11 +119,8 @@ static void accept_one(struct store *store, unsigned listener)
     int fd = accept4(all.fd[listener], NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     if (fd < 0) {
-        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-            all.deaf_until = portus_now() + DEAF_NS;
-            if (store_may_tell())
-                log_warn("nobody can be let in for a second: %s", strerror(errno));
-        }
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+            store_deafen(errno);
         return;
     }
     for (unsigned i = 0; i < FAR_KNOCKING && place->wire != NULL; i++)
@@ -240,7 +235,7 @@ static void hear(struct store *store, struct knocking *knocking)
 void far_listen_turn(struct store *store)
 {
     for (unsigned i = 0; i < all.count; i++)
-        for (unsigned j = 0; j < ACCEPTS_A_TURN && portus_now() >= all.deaf_until; j++) {
+        for (unsigned j = 0; j < ACCEPTS_A_TURN && !store_deaf(); j++) {
             struct pollfd event = {.fd = all.fd[i], .events = POLLIN};
 
             if (poll(&event, 1, 0) != 1)

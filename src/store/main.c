@@ -379,7 +379,7 @@ static int open_store(struct store *store, const struct setup *setup)
 
 int main(int argc, char **argv)
 {
-    static struct store store = {.listener = -1, .metrics = -1};
+    static struct store store = {.listener = -1};
     static struct portus_env env;
     struct setup setup = {0};
     struct pool_state state;
@@ -428,7 +428,6 @@ int main(int argc, char **argv)
         error = metrics_begin(&store, setup.metrics);
         if (error != 0)
             log_error("--metrics %u: %s: goes on without", setup.metrics, strerror(-error));
-        store.metrics = metrics_descriptor();
     }
     service_tell("READY=1");
     error = serve(&store, &setup, signals);

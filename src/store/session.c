@@ -21,6 +21,7 @@
 #include "common/message.h"
 #include "store/change.h"
 #include "store/hand.h"
+#include "store/metrics.h"
 #include "store/pull.h"
 #include "store/state.h"
 
@@ -123,18 +124,26 @@ static void refuse(int fd, int error)
 
 static uint64_t deaf_until;
 
+void store_deafen(int error)
+{
+    deaf_until = portus_now() + DEAF_NS;
+    if (store_may_tell())
+        log_warn("nobody can be let in for a second: %s", strerror(error));
+}
+
+bool store_deaf(void)
+{
+    return portus_now() < deaf_until;
+}
+
 static void let_in(struct store *store)
 {
     uint32_t pid, uid;
     int fd = accept4(store->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     if (fd < 0) {
-        if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
-            return;
-        /* Who knocks stays there, and would be heard without an end. */
-        deaf_until = portus_now() + DEAF_NS;
-        if (store_may_tell())
-            log_warn("nobody can be let in for a second: %s", strerror(errno));
+        if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+            store_deafen(errno);
         return;
     }
     if (!portus_message_who(fd, &uid, &pid) || !store_knows(uid) ||
@@ -417,6 +426,28 @@ static bool follow(struct store *store)
     return more;
 }
 
+/* All that a peer of this machine has to say, or to get, for now. */
+static int serve_near(struct store *store, unsigned place)
+{
+    uint32_t serial = store->serial[place];
+    int error = 0;
+
+    if (store->peer[place].read_left > 0) {
+        give_bytes(store, place);
+        return 0;
+    }
+    for (unsigned i = 0; i < MESSAGES_A_TURN && error == 0; i++) {
+        speaks = store->peer[place].uid;
+        hangs = false;
+        error = hear(store, place);
+        if (hangs)
+            store_shun(store, speaks);
+        if (store->serial[place] != serial)
+            return 0; /* it was hung up */
+    }
+    return error;
+}
+
 /* All that a peer on another machine has to say and to get, for now. */
 static int serve_far(struct store *store, unsigned place)
 {
@@ -424,14 +455,27 @@ static int serve_far(struct store *store, unsigned place)
 
     for (unsigned i = 0; i < MESSAGES_A_TURN && error == 0; i++)
         error = store_hear_far(store, place);
-    if (error == -EAGAIN && store->peer[place].read_left > 0) {
-        uint32_t serial = store->serial[place];
-
+    if (error == -EAGAIN && store->peer[place].read_left > 0)
         give_bytes(store, place);
-        if (store->serial[place] != serial)
-            return -EAGAIN;
-    }
     return error;
+}
+
+/* Hears and answers a peer; one that breaks the protocol, or has gone, is hung up. */
+static void serve(struct store *store, unsigned place)
+{
+    uint32_t serial = store->serial[place];
+    bool far = store->peer[place].far != NULL;
+    int error = far ? serve_far(store, place) : serve_near(store, place);
+
+    if (error == 0 || error == -EAGAIN || store->serial[place] != serial)
+        return;
+    if (far && error != -ECONNRESET)
+        log_info("%s: its connection is closed: %s", far_who(store->peer[place].far),
+                 portus_address_why(error));
+    else if (error != -ECONNRESET && store_may_tell())
+        log_warn("process %u broke the protocol (%s): its connection is closed",
+                 store->peer[place].pid, strerror(-error));
+    hang_up(store, place);
 }
 
 int store_listen(struct store *store, int signals, int milliseconds)
@@ -443,68 +487,41 @@ int store_listen(struct store *store, int signals, int milliseconds)
     if (follow(store))
         milliseconds = 0;
     events[0] = (struct pollfd){
-        .fd = portus_now() < deaf_until ? -1 : store->listener,
+        .fd = store_deaf() ? -1 : store->listener,
         .events = POLLIN,
     };
     events[1] = (struct pollfd){.fd = signals, .events = POLLIN};
-    events[2] = (struct pollfd){.fd = store->metrics, .events = POLLIN};
-    for (unsigned i = 0; i < STORE_PEERS; i++)
-        if (store->peer[i].socket >= 0 && store->peer[i].moved == NULL &&
-            store->peer[i].far != NULL) {
-            bool ready;
-            unsigned more =
-                far_events(store->peer[i].far, &events[count], EVENTS - FAR_EVENTS - count, &ready);
+    events[2] = (struct pollfd){.fd = metrics_descriptor(), .events = POLLIN};
+    for (unsigned i = 0; i < STORE_PEERS; i++) {
+        const struct store_peer *peer = &store->peer[i];
+        unsigned more = 1;
+        bool ready = false;
 
-            for (unsigned j = 0; j < more; j++)
-                who[count++] = i;
-            if (ready)
-                milliseconds = 0;
-        } else if (store->peer[i].socket >= 0 && store->peer[i].moved == NULL) {
-            who[count] = i;
-            events[count++] = (struct pollfd){
-                .fd = store->peer[i].socket,
-                .events = store->peer[i].read_left > 0 ? POLLOUT : POLLIN,
+        if (peer->socket < 0 || peer->moved != NULL)
+            continue;
+        if (peer->far != NULL)
+            more = far_events(peer->far, &events[count], EVENTS - FAR_EVENTS - count, &ready);
+        else
+            events[count] = (struct pollfd){
+                .fd = peer->socket,
+                .events = peer->read_left > 0 ? POLLOUT : POLLIN,
             };
-        }
+        while (more-- > 0)
+            who[count++] = i;
+        if (ready)
+            milliseconds = 0;
+    }
     knocking = far_watch(&events[count], EVENTS - count);
     if (poll(events, count + knocking, milliseconds) < 0)
         return errno == EINTR ? 0 : -errno;
     far_listen_turn(store);
     for (unsigned i = FIXED; i < count; i++) {
-        uint32_t serial = store->serial[who[i]];
-        int error = events[i].revents ? 0 : -EAGAIN;
+        const struct store_peer *peer = &store->peer[who[i]];
 
-        if (store->peer[who[i]].socket < 0 || (i > FIXED && who[i] == who[i - 1]))
+        if (peer->socket < 0 || (i > FIXED && who[i] == who[i - 1]))
             continue; /* its lane's other descriptors were looked at with the first */
-        if (store->peer[who[i]].far != NULL) {
-            error = serve_far(store, who[i]);
-            if (error == 0 || error == -EAGAIN || store->serial[who[i]] != serial)
-                continue;
-            if (error != -ECONNRESET)
-                log_info("%s: its connection is closed: %s", far_who(store->peer[who[i]].far),
-                         portus_address_why(error));
-            hang_up(store, who[i]);
-            continue;
-        }
-        if (error == 0 && store->peer[who[i]].read_left > 0) {
-            give_bytes(store, who[i]);
-            continue;
-        }
-        for (unsigned j = 0; j < MESSAGES_A_TURN && error == 0; j++) {
-            speaks = store->peer[who[i]].uid;
-            hangs = false;
-            error = hear(store, who[i]);
-            if (hangs)
-                store_shun(store, speaks);
-            if (store->serial[who[i]] != serial)
-                break; /* it was hung up */
-        }
-        if (error == 0 || error == -EAGAIN || store->serial[who[i]] != serial)
-            continue;
-        if (error != -ECONNRESET && store_may_tell())
-            log_warn("process %u broke the protocol (%s): its connection is closed",
-                     store->peer[who[i]].pid, strerror(-error));
-        hang_up(store, who[i]);
+        if (peer->far != NULL || events[i].revents)
+            serve(store, who[i]);
     }
     if (events[0].revents)
         let_in(store);

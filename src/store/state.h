@@ -62,7 +62,6 @@ struct store {
     struct config config;
     struct keys keys; /* of users on other machines */
     int listener;     /* -1: only far.c's */
-    int metrics;      /* what to listen to for who asks for them, or -1 */
     struct store_peer peer[STORE_PEERS];
     uint32_t serial[STORE_PEERS];
     struct store_file queue[STORE_QUEUE]; /* a ring */
@@ -74,6 +73,10 @@ int store_listen(struct store *store, int signals, int milliseconds);
 /* From now on descriptors may be anybody's. */
 void store_listen_to_strangers(void);
 unsigned store_peers(const struct store *store);
+/* No descriptor is to be had, say: for a moment nobody is let in, as who knocks stays there and
+ * would be heard without an end. And whether that is so. */
+void store_deafen(int error);
+bool store_deaf(void);
 /* A descriptor of that user does not answer: its connections end. */
 void store_shun(struct store *store, uint32_t uid);
 /* Whether one more file of that peer can wait; 0 or a negative errno. And has it wait. */

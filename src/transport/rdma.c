@@ -222,8 +222,6 @@ static int open_lane(struct lane **out, struct wire *wire, const struct transpor
     _Static_assert(WIRE_SECRET == VERBS_SECRET, "one secret");
     lane->wire = wire;
     lane->client = client;
-    lane->last = &lane->first;
-    lane->last_file = &lane->first_file;
     lane->number = 1;
     error = wire_secret(wire, lane->secret);
     if (error == 0)
@@ -300,14 +298,14 @@ static int offer(struct lane *lane, struct transport_source *source)
 {
     if (source->what == TRANSPORT_RING)
         return rdma_offer(lane, source);
-    rdma_file_offer(lane, source);
+    transport_offer(&lane->files, source);
     return 0;
 }
 
 static void withdraw(struct lane *lane, struct transport_source *source)
 {
     if (source->what == TRANSPORT_FILE)
-        rdma_file_unoffer(lane, source);
+        transport_withdraw(&lane->files, source);
     else
         rdma_unoffer(lane, source);
 }

@@ -10,6 +10,8 @@
 #ifndef PORTUS_TRANSPORT_RDMA_H
 #define PORTUS_TRANSPORT_RDMA_H
 
+#include <string.h>
+
 #include "transport/transport.h"
 #include "transport/verbs.h"
 
@@ -81,20 +83,41 @@ struct lane {
 
     struct rdma_step *steps;
     unsigned step_count;
-    struct transport_read *first, **last; /* waiting */
+    struct transport_queue reads; /* waiting */
     unsigned waiting;
     bool asked; /* a step for the first of them */
     struct rdma_flight flight[RDMA_READS];
     uint64_t out, in; /* flights begun and ended */
     uint32_t leaving[64];
-    unsigned leavings; /* rings that are left when their flights have ended */
-    struct transport_read *first_file, **last_file; /* waiting */
+    unsigned leavings;                 /* rings that are left when their flights have ended */
+    struct transport_queue file_reads; /* waiting */
     struct rdma_piece piece[PORTUS_RDMA_PIECES];
     uint64_t pieces, pieces_answered, pieces_begun, pieces_ended;
     struct verbs_source slots_far;
     bool slots_asked, slots_known;
     uint32_t pushed, credit; /* pushes begun; taken by the client */
 };
+
+/* A range as it is told by a message, and told. */
+_Static_assert(sizeof(((struct portus_rdma_step *)0)->key) ==
+                   sizeof(((struct verbs_source *)0)->key),
+               "keys");
+static inline struct portus_rdma_step rdma_step_of(uint64_t offset, uint64_t length,
+                                                   const struct verbs_source *source)
+{
+    struct portus_rdma_step step = {.offset = offset, .length = length, .address = source->address};
+
+    memcpy(step.key, source->key, sizeof(step.key));
+    return step;
+}
+
+static inline struct verbs_source rdma_source_of(const struct portus_rdma_step *step)
+{
+    struct verbs_source source = {.address = step->address};
+
+    memcpy(source.key, step->key, sizeof(source.key));
+    return source;
+}
 
 /* A process's. */
 extern const struct verbs_ops *rdma_ops;
@@ -130,8 +153,6 @@ uint8_t *rdma_buffer(unsigned buffer);
 int rdma_want(struct lane *lane, int64_t what, uint32_t id, uint64_t offset, uint32_t length);
 
 /* rdma_files.c: a client's end */
-void rdma_file_offer(struct lane *lane, struct transport_source *source);
-void rdma_file_unoffer(struct lane *lane, struct transport_source *source);
 int rdma_file_want(struct lane *lane, const struct portus_message *message);
 int rdma_file_free(struct lane *lane, uint32_t place);
 void rdma_file_offer_reset(struct lane *lane);

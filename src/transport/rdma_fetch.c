@@ -104,19 +104,14 @@ int rdma_want(struct lane *lane, int64_t what, uint32_t id, uint64_t offset, uin
 
 static struct transport_read *pop(struct lane *lane)
 {
-    struct transport_read *read = lane->first;
-
-    lane->first = read->next;
-    if (lane->first == NULL)
-        lane->last = &lane->first;
     lane->waiting--;
-    return read;
+    return transport_take(&lane->reads);
 }
 
 /* The first of those that wait; false: it has to, still. */
 static bool give(struct lane *lane)
 {
-    struct transport_read *read = lane->first;
+    struct transport_read *read = lane->reads.first;
     struct rdma_flight *flight = &lane->flight[lane->out % RDMA_READS];
     uint64_t offset = read->offset, end = offset + read->length;
     unsigned buffer;
@@ -165,8 +160,7 @@ static bool give(struct lane *lane)
 
 static void give_all(struct lane *lane)
 {
-    while (lane->ready && lane->link != NULL && lane->failed == 0 && lane->first != NULL &&
-           give(lane))
+    while (lane->ready && lane->failed == 0 && lane->reads.first != NULL && give(lane))
         ;
 }
 
@@ -177,9 +171,7 @@ int rdma_fetch(struct lane *lane, struct transport_read *read)
     if (read->length == 0 || read->length > TRANSPORT_READ ||
         read->offset > UINT64_MAX - read->length)
         return -EINVAL;
-    read->next = NULL;
-    *lane->last = read;
-    lane->last = &read->next;
+    transport_put(&lane->reads, read);
     lane->waiting++;
     give_all(lane);
     return 0;
@@ -188,23 +180,22 @@ int rdma_fetch(struct lane *lane, struct transport_read *read)
 int rdma_hear_step(struct lane *lane, const struct portus_message *message, const void *bytes,
                    size_t length)
 {
-    struct portus_rdma_step step;
+    struct portus_rdma_step step = {0};
     struct rdma_step *steps;
 
     if (message->error > 0 || length != (message->error == 0 ? sizeof(step) : 0))
         return -EPROTO;
     if (lane->link == NULL)
         return 0; /* of one that has broken meanwhile */
+    memcpy(&step, bytes, length);
     if (message->time == PORTUS_RDMA_FILE)
-        return rdma_file_step(lane, message, bytes);
+        return rdma_file_step(lane, message, &step);
     if (message->time == PORTUS_RDMA_SLOTS) {
         if (!lane->slots_asked || lane->slots_known)
             return -EPROTO;
         if (message->error != 0)
             return message->error;
-        memcpy(&step, bytes, sizeof(step));
-        lane->slots_far.address = step.address;
-        memcpy(lane->slots_far.key, step.key, sizeof(step.key));
+        lane->slots_far = rdma_source_of(&step);
         lane->slots_known = true;
         return 0;
     }
@@ -212,7 +203,7 @@ int rdma_hear_step(struct lane *lane, const struct portus_message *message, cons
         return -EPROTO;
     lane->asked = false;
     if (message->error != 0) {
-        if (lane->first != NULL && lane->first->id == message->value) {
+        if (lane->reads.first != NULL && lane->reads.first->id == message->value) {
             struct transport_read *read = pop(lane);
 
             read->done(read, NULL, message->error);
@@ -220,7 +211,6 @@ int rdma_hear_step(struct lane *lane, const struct portus_message *message, cons
         give_all(lane);
         return 0;
     }
-    memcpy(&step, bytes, sizeof(step));
     if (step.length == 0 || step.offset > UINT64_MAX - step.length ||
         lane->step_count == RDMA_STEPS || message->size < step.offset ||
         message->size - step.offset >= step.length)
@@ -229,11 +219,10 @@ int rdma_hear_step(struct lane *lane, const struct portus_message *message, cons
     if (steps == NULL)
         return -ENOMEM;
     lane->steps = steps;
-    steps[lane->step_count] = (struct rdma_step){.ring = message->value,
-                                                 .offset = step.offset,
-                                                 .length = step.length,
-                                                 .source.address = step.address};
-    memcpy(steps[lane->step_count++].source.key, step.key, sizeof(step.key));
+    steps[lane->step_count++] = (struct rdma_step){.ring = message->value,
+                                                   .offset = step.offset,
+                                                   .length = step.length,
+                                                   .source = rdma_source_of(&step)};
     give_all(lane);
     return 0;
 }
@@ -329,7 +318,7 @@ int rdma_fetch_push(struct lane *lane, const struct portus_message *message, con
         return lane->failed;
     if (length > TRANSPORT_PUSH)
         return -EINVAL;
-    if (lane->ready && lane->link != NULL && !lane->slots_asked) {
+    if (lane->ready && !lane->slots_asked) {
         lane->slots_asked = true;
         error = rdma_want(lane, PORTUS_RDMA_SLOTS, 0, 0, 0);
         if (error != 0)
@@ -369,10 +358,7 @@ int rdma_fetch_reset(struct lane *lane)
             continue;
         }
         rdma_buffer_give(flight->buffer);
-        flight->read->next = lane->first;
-        if (lane->first == NULL)
-            lane->last = &flight->read->next;
-        lane->first = flight->read;
+        transport_put_back(&lane->reads, flight->read);
         lane->waiting++;
     }
     rdma_file_fetch_reset(lane);

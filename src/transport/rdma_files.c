@@ -16,21 +16,6 @@
 
 /* ---- the client ---- */
 
-void rdma_file_offer(struct lane *lane, struct transport_source *source)
-{
-    source->next = lane->files;
-    lane->files = source;
-}
-
-void rdma_file_unoffer(struct lane *lane, struct transport_source *source)
-{
-    for (struct transport_source **at = &lane->files; *at != NULL; at = &(*at)->next)
-        if (*at == source) {
-            *at = source->next;
-            return;
-        }
-}
-
 static int open_places(struct lane *lane)
 {
     const size_t length = (size_t)PORTUS_RDMA_PIECES * TRANSPORT_READ;
@@ -53,30 +38,12 @@ static int open_places(struct lane *lane)
     return error;
 }
 
-static int read_piece(const struct lane *lane, const struct portus_message *message, uint8_t *to)
-{
-    const struct transport_source *source = lane->files;
-    ssize_t n;
-
-    while (source != NULL && source->id != message->value)
-        source = source->next;
-    if (source == NULL)
-        return -ESTALE;
-    for (uint32_t done = 0; done < message->flags; done += (uint32_t)n) {
-        n = pread(source->fd, to + done, message->flags - done, (off_t)(message->size + done));
-        if (n < 0 && errno == EINTR)
-            n = 0;
-        else if (n <= 0)
-            return n < 0 ? -errno : -ESTALE; /* it is shorter by now */
-    }
-    return 0;
-}
-
 int rdma_file_want(struct lane *lane, const struct portus_message *message)
 {
     struct portus_message answer = {
         .op = PORTUS_OP_RDMA_STEP, .value = message->value, .time = PORTUS_RDMA_FILE};
-    struct portus_rdma_step step = {.offset = message->size, .length = message->flags};
+    struct portus_rdma_step step;
+    struct verbs_source at;
     uint32_t place = 0;
 
     if (message->flags == 0 || message->flags > TRANSPORT_READ || message->size > INT64_MAX)
@@ -87,13 +54,16 @@ int rdma_file_want(struct lane *lane, const struct portus_message *message)
         return -EPROTO;
     answer.error = open_places(lane);
     if (answer.error == 0)
-        answer.error = read_piece(lane, message, lane->places + (size_t)place * TRANSPORT_READ);
+        answer.error =
+            transport_copy(lane->files, TRANSPORT_FILE, message->value, message->size,
+                           message->flags, lane->places + (size_t)place * TRANSPORT_READ);
     if (answer.error != 0)
         return wire_send(lane->wire, &answer, NULL, 0);
     lane->place_used[place] = true;
     answer.size = place;
-    step.address = lane->places_at.address + (uint64_t)place * TRANSPORT_READ;
-    memcpy(step.key, lane->places_at.key, sizeof(step.key));
+    at = lane->places_at;
+    at.address += (uint64_t)place * TRANSPORT_READ;
+    step = rdma_step_of(message->size, message->flags, &at);
     return wire_send(lane->wire, &answer, &step, sizeof(step));
 }
 
@@ -120,13 +90,10 @@ static struct rdma_piece *piece(struct lane *lane, uint64_t number)
 
 static void ask(struct lane *lane)
 {
-    while (lane->ready && lane->link != NULL && lane->failed == 0 && lane->first_file != NULL &&
+    while (lane->ready && lane->failed == 0 && lane->file_reads.first != NULL &&
            lane->pieces - lane->pieces_ended < PORTUS_RDMA_PIECES) {
-        struct transport_read *read = lane->first_file;
+        struct transport_read *read = transport_take(&lane->file_reads);
 
-        lane->first_file = read->next;
-        if (lane->first_file == NULL)
-            lane->last_file = &lane->first_file;
         *piece(lane, lane->pieces++) = (struct rdma_piece){.read = read, .buffer = RDMA_BUFFERS};
         lane->failed = rdma_want(lane, PORTUS_RDMA_FILE, read->id, read->offset, read->length);
     }
@@ -136,9 +103,7 @@ int rdma_file_fetch(struct lane *lane, struct transport_read *read)
 {
     if (read->length == 0 || read->length > TRANSPORT_READ)
         return -EINVAL;
-    read->next = NULL;
-    *lane->last_file = read;
-    lane->last_file = &read->next;
+    transport_put(&lane->file_reads, read);
     ask(lane);
     return 0;
 }
@@ -147,7 +112,6 @@ int rdma_file_step(struct lane *lane, const struct portus_message *message,
                    const struct portus_rdma_step *step)
 {
     struct rdma_piece *next = piece(lane, lane->pieces_answered);
-    struct portus_rdma_step copy;
 
     if (lane->pieces_answered == lane->pieces || next->read->id != message->value)
         return -EPROTO;
@@ -156,13 +120,11 @@ int rdma_file_step(struct lane *lane, const struct portus_message *message,
     lane->pieces_answered++;
     if (next->error != 0)
         return 0;
-    memcpy(&copy, step, sizeof(copy));
-    if (copy.offset != next->read->offset || copy.length != next->read->length ||
+    if (step->offset != next->read->offset || step->length != next->read->length ||
         message->size >= PORTUS_RDMA_PIECES)
         return -EPROTO;
     next->place = (uint32_t)message->size;
-    next->source.address = copy.address;
-    memcpy(next->source.key, copy.key, sizeof(copy.key));
+    next->source = rdma_source_of(step);
     return 0;
 }
 
@@ -217,10 +179,7 @@ void rdma_file_fetch_reset(struct lane *lane)
 
         if (last->buffer != RDMA_BUFFERS)
             rdma_buffer_give(last->buffer);
-        last->read->next = lane->first_file;
-        if (lane->first_file == NULL)
-            lane->last_file = &last->read->next;
-        lane->first_file = last->read;
+        transport_put_back(&lane->file_reads, last->read);
     }
     lane->pieces_answered = lane->pieces_begun = lane->pieces;
 }

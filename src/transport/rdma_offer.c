@@ -145,9 +145,7 @@ static int open_step(struct lane *lane, struct rdma_ring *ring, uint64_t offset,
         return error;
     }
     ring->count++;
-    *step = (struct portus_rdma_step){
-        .offset = offset, .length = end - offset, .address = opened->source.address};
-    memcpy(step->key, opened->source.key, sizeof(step->key));
+    *step = rdma_step_of(offset, end - offset, &opened->source);
     return 0;
 }
 
@@ -171,8 +169,7 @@ static int open_slots(struct lane *lane, struct portus_rdma_step *step)
         rdma_fail(lane, error, why);
         return error;
     }
-    *step = (struct portus_rdma_step){.length = length, .address = lane->slots_at.address};
-    memcpy(step->key, lane->slots_at.key, sizeof(step->key));
+    *step = rdma_step_of(0, length, &lane->slots_at);
     return 0;
 }
 

@@ -12,8 +12,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "portus/ring.h"
 #include "transport/transport.h"
@@ -32,7 +30,7 @@ struct lane {
     struct transport_source *sources;
     struct question question[QUESTIONS]; /* a client's: not answered yet; a ring */
     uint32_t asked, answered;
-    struct transport_read *first, **last; /* a store's: under way */
+    struct transport_queue reads; /* a store's: under way */
     uint32_t under_way;
 };
 
@@ -44,7 +42,6 @@ static int open_lane(struct lane **out, struct wire *wire, const struct transpor
         return -ENOMEM;
     lane->wire = wire;
     lane->client = client;
-    lane->last = &lane->first;
     *out = lane;
     return 0;
 }
@@ -63,42 +60,13 @@ static unsigned watch(struct lane *lane, struct pollfd *events, unsigned room)
 
 static int offer(struct lane *lane, struct transport_source *source)
 {
-    source->next = lane->sources;
-    lane->sources = source;
+    transport_offer(&lane->sources, source);
     return 0;
 }
 
 static void withdraw(struct lane *lane, struct transport_source *source)
 {
-    for (struct transport_source **at = &lane->sources; *at != NULL; at = &(*at)->next)
-        if (*at == source) {
-            *at = source->next;
-            return;
-        }
-}
-
-/* The bytes of a source, written to `to`. 0 or a negative errno. */
-static int copy(const struct transport_source *source, const struct question *question, void *to)
-{
-    struct stat status;
-    ssize_t length;
-
-    if (question->what == TRANSPORT_RING) {
-        if (fstat(source->fd, &status) < 0 || question->offset > (uint64_t)status.st_size ||
-            question->length > (uint64_t)status.st_size - question->offset)
-            return -ESTALE;
-        memcpy(to, source->base + question->offset, question->length);
-        return 0;
-    }
-    for (uint32_t done = 0; done < question->length; done += (uint32_t)length) {
-        length = pread(source->fd, (char *)to + done, question->length - done,
-                       (off_t)(question->offset + done));
-        if (length < 0 && errno == EINTR)
-            length = 0;
-        else if (length <= 0)
-            return length < 0 ? -errno : -ESTALE;
-    }
-    return 0;
+    transport_withdraw(&lane->sources, source);
 }
 
 static int answer(struct lane *lane, const struct question *question)
@@ -108,15 +76,12 @@ static int answer(struct lane *lane, const struct question *question)
                                      .size = question->offset,
                                      .flags = question->length,
                                      .time = question->what};
-    const struct transport_source *source = lane->sources;
     void *to;
-    int error;
+    int error = wire_begin(lane->wire, &message, question->length, &to);
 
-    while (source != NULL && (source->what != question->what || source->id != question->id))
-        source = source->next;
-    error = source == NULL ? -ESTALE : wire_begin(lane->wire, &message, question->length, &to);
     if (error == 0) {
-        error = copy(source, question, to);
+        error = transport_copy(lane->sources, question->what, question->id, question->offset,
+                               question->length, to);
         if (error == 0)
             return wire_flush(lane->wire);
         wire_take_back(lane->wire, question->length);
@@ -155,15 +120,13 @@ static int hear_question(struct lane *lane, const struct portus_message *message
 static int hear_answer(struct lane *lane, const struct portus_message *message, const void *bytes,
                        size_t length)
 {
-    struct transport_read *read = lane->first;
+    struct transport_read *read = lane->reads.first;
 
     if (read == NULL || message->value != read->id || message->size != read->offset ||
         message->flags != read->length || message->time != read->what || message->error > 0 ||
         length != (message->error == 0 ? read->length : 0))
         return -EPROTO;
-    lane->first = read->next;
-    if (lane->first == NULL)
-        lane->last = &lane->first;
+    transport_take(&lane->reads);
     lane->under_way--;
     read->done(read, message->error == 0 ? bytes : NULL, message->error);
     return 0;
@@ -197,9 +160,7 @@ static int read_source(struct lane *lane, struct transport_read *read)
     error = wire_send(lane->wire, &message, NULL, 0);
     if (error != 0)
         return error;
-    read->next = NULL;
-    *lane->last = read;
-    lane->last = &read->next;
+    transport_put(&lane->reads, read);
     lane->under_way++;
     return 0;
 }
@@ -223,8 +184,3 @@ const struct transport_kind transport_tcp = {
     .read = read_source,
     .push = push,
 };
-
-const struct transport_kind *transport_find(enum portus_scheme scheme)
-{
-    return scheme == PORTUS_SCHEME_TCP ? &transport_tcp : &transport_rdma;
-}

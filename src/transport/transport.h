@@ -104,4 +104,23 @@ const struct transport_kind *transport_find(enum portus_scheme scheme);
 
 extern const struct transport_kind transport_tcp, transport_rdma;
 
+/* ---- lane.c: for the kinds ---- */
+
+void transport_offer(struct transport_source **list, struct transport_source *source);
+void transport_withdraw(struct transport_source **list, const struct transport_source *source);
+
+/* The bytes of one in the list, written to `to`. 0 or a negative errno; -ESTALE: it is
+ * not there, or is shorter by now. */
+int transport_copy(const struct transport_source *list, enum transport_what what, uint32_t id,
+                   uint64_t offset, uint32_t length, void *to);
+
+/* Reads, in the order in which they were asked for. All zeros: none. */
+struct transport_queue {
+    struct transport_read *first, *last;
+};
+
+void transport_put(struct transport_queue *queue, struct transport_read *read);
+void transport_put_back(struct transport_queue *queue, struct transport_read *read); /* the first */
+struct transport_read *transport_take(struct transport_queue *queue); /* there must be one */
+
 #endif

@@ -2,7 +2,7 @@
 /*
  * lane.c -- one queue pair: its completion queue, its capabilities, its end
  *
- * Not here: what goes over it (rdma_work.c), and how it is connected (rdma_link.c).
+ * Not here: what goes over it (work.c), and how it is connected (link.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,15 +22,14 @@ int rdma_lane_make(struct lane *lane, struct ibv_pd *pd, unsigned depth)
     struct epoll_event wanted = {.events = EPOLLIN};
     int error;
 
-    lane->verbs = lane->id->verbs;
     lane->depth = depth;
-    lane->channel = ibv_create_comp_channel(lane->verbs);
+    lane->channel = ibv_create_comp_channel(lane->id->verbs);
     if (lane->channel == NULL)
         return -errno;
     if (fcntl(lane->channel->fd, F_SETFL, O_NONBLOCK) < 0 ||
         epoll_ctl(lane->link->verbs->epoll, EPOLL_CTL_ADD, lane->channel->fd, &wanted) < 0)
         goto channel;
-    lane->cq = ibv_create_cq(lane->verbs, DEPTH_MOST + PUSHES, lane, lane->channel, 0);
+    lane->cq = ibv_create_cq(lane->id->verbs, DEPTH_MOST + PUSHES, lane, lane->channel, 0);
     if (lane->cq == NULL)
         goto channel;
     if ((errno = ibv_req_notify_cq(lane->cq, 0)) != 0)

@@ -19,7 +19,6 @@
 
 #include "rdma/private.h"
 
-#define RESOLVE_MS 2000
 #define RETRIES 7
 #define ACK_TIMEOUT 15 /* 4 us << 15: 134 ms before a packet is sent again */
 #define HAIL_MAGIC 0x4c524450u
@@ -159,7 +158,6 @@ static void accept_lane(struct verbs *verbs, struct rdma_cm_id *id, const struct
     struct rdma_conn_param given = {.responder_resources = 1, .rnr_retry_count = RETRIES};
     struct ibv_device_attr attributes;
     struct verbs_link *link;
-    struct device *device;
     int error;
 
     if (lane == NULL) {
@@ -172,8 +170,8 @@ static void accept_lane(struct verbs *verbs, struct rdma_cm_id *id, const struct
     lane->id = id;
     lane->rail = hail->rail;
     id->context = lane;
-    device = rdma_device_of(verbs, id->verbs, link->why);
-    if (device == NULL) {
+    lane->device = rdma_device_of(verbs, id->verbs, link->why);
+    if (lane->device == NULL) {
         rdma_reject(id, NULL, 0);
         rdma_break(link, -ENOMEM, "%s", "the device by which it came cannot be used");
         return;
@@ -186,7 +184,7 @@ static void accept_lane(struct verbs *verbs, struct rdma_cm_id *id, const struct
     depth = depth == 0 ? 1 : depth;
     given.initiator_depth = (uint8_t)depth;
     set_timeout(id);
-    error = rdma_lane_make(lane, device->pd, depth);
+    error = rdma_lane_make(lane, lane->device->pd, depth);
     if (error == 0 && rdma_accept(id, &given) != 0)
         error = -errno;
     if (error != 0)

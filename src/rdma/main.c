@@ -17,7 +17,6 @@
 #include "rdma/private.h"
 
 #define ANSWER_MS 10000
-#define RESOLVE_MS 2000
 #define LANES 2
 #define BACKLOG 64
 #define EVENTS_A_TURN 64
@@ -103,11 +102,7 @@ static void end(struct verbs *verbs)
         rdma_destroy_id(verbs->listener);
     while ((device = verbs->devices) != NULL) {
         verbs->devices = device->next;
-        for (unsigned i = 0; i < MEMORIES; i++)
-            if (device->kept[i] != NULL)
-                ibv_dereg_mr(device->kept[i]);
-        ibv_dealloc_pd(device->pd);
-        free(device);
+        rdma_device_end(device);
     }
     rdma_destroy_event_channel(verbs->events);
     close(verbs->epoll);

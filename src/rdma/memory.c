@@ -48,6 +48,14 @@ static void forget_kept(struct device *device, unsigned number)
     device->kept[number] = NULL;
 }
 
+void rdma_device_end(struct device *device)
+{
+    for (unsigned i = 0; i < MEMORIES; i++)
+        forget_kept(device, i);
+    ibv_dealloc_pd(device->pd);
+    free(device);
+}
+
 struct device *rdma_device_of(struct verbs *verbs, struct ibv_context *context, char *why)
 {
     struct device *device;
@@ -70,10 +78,7 @@ struct device *rdma_device_of(struct verbs *verbs, struct ibv_context *context, 
     for (unsigned i = 0; i < verbs->memories && error == 0; i++)
         error = register_kept(device, verbs, i, why);
     if (error != 0) {
-        for (unsigned i = 0; i < verbs->memories; i++)
-            forget_kept(device, i);
-        ibv_dealloc_pd(device->pd);
-        free(device);
+        rdma_device_end(device);
         return NULL;
     }
     device->next = verbs->devices;

@@ -14,8 +14,9 @@
 #define PUSHES 64     /* receives that wait for the number of a push */
 #define MEMORIES 4    /* kept ranges of a process */
 #define EXPOSED 1024  /* ranges of a link */
+#define RESOLVE_MS 2000
 
-/* A range of this process that bytes may come into, and its keys with one device. */
+/* A range of this process that bytes may come into. */
 struct memory {
     char *base;
     size_t length;
@@ -39,7 +40,7 @@ struct rail {
 struct lane {
     struct verbs_link *link;
     struct rdma_cm_id *id; /* NULL: none */
-    struct ibv_context *verbs;
+    struct device *device; /* that it came by; NULL: of a link that dials */
     struct ibv_comp_channel *channel;
     struct ibv_cq *cq;
     unsigned rail;
@@ -89,7 +90,7 @@ struct verbs_link {
     unsigned exposes;
     uint32_t pushed[PUSHES]; /* numbers that have come */
     uint64_t pushes_in, pushes_out;
-    /* Jobs: handed out up to `given`, through up to `ended`, told up to `told`. */
+    /* Jobs: handed out up to `given`, told up to `told`. */
     struct job job[JOBS];
     uint64_t jobs, given, told;
     unsigned next_lane;
@@ -106,24 +107,25 @@ struct verbs {
     struct verbs_link *links;
 };
 
-/* rdma_main.c */
+/* main.c */
 uint64_t rdma_now(void); /* ns */
 
-/* rdma_device.c: devices, as sysfs tells of them */
+/* device.c: devices, as sysfs tells of them */
 bool rdma_address_of(const char *device, int family, struct sockaddr_storage *address);
 bool rdma_describe(unsigned index, struct verbs_device *device);
 /* Which of the devices beside `by`, with an address in the same net, is nearest to this
  * processor; false: `by` is. */
 bool rdma_nearer(const struct sockaddr *by, struct sockaddr_storage *address);
 
-/* rdma_lane.c: a queue pair's things. 0 or a negative errno; why is the link's. */
+/* lane.c: a queue pair's things. 0 or a negative errno; why is the link's. */
 int rdma_lane_make(struct lane *lane, struct ibv_pd *pd, unsigned depth);
 void rdma_lane_unmake(struct lane *lane); /* no access to memory by it any more */
 void rdma_lane_poll(struct lane *lane);
 
-/* rdma_memory.c: registered memory */
+/* memory.c: registered memory */
 int rdma_keep(struct verbs *verbs, void *memory, size_t length, char *why);
 struct device *rdma_device_of(struct verbs *verbs, struct ibv_context *context, char *why);
+void rdma_device_end(struct device *device);
 int rdma_kept(const struct verbs *verbs, const void *from, size_t length); /* which, or -1 */
 int rdma_expose(struct verbs_link *link, void *memory, size_t length, struct verbs_source *out,
                 char *why);
@@ -132,13 +134,13 @@ int rdma_lend(struct verbs_link *link, void *memory, size_t length, struct verbs
 void rdma_withdraw(struct verbs_link *link, const struct verbs_source *source);
 void rdma_withdraw_all(struct verbs_link *link);
 
-/* rdma_link.c: sessions */
+/* link.c: sessions */
 void rdma_break(struct verbs_link *link, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void rdma_link_turn(struct verbs_link *link);
 void rdma_event(struct verbs *verbs, struct rdma_cm_event *event); /* acknowledges it */
 
-/* rdma_work.c: READs and WRITEs under way */
+/* work.c: READs and WRITEs under way */
 int rdma_read(struct verbs_link *link, const struct verbs_source *from, void *to, uint32_t length,
               uint64_t cookie);
 int rdma_push(struct verbs_link *link, const struct verbs_source *to, const void *from,

@@ -112,8 +112,8 @@ static struct lane *choose(struct verbs_link *link, const struct job *job)
     return NULL;
 }
 
-static void add(struct list *list, struct lane *lane, const struct device *device, struct job *job,
-                uint32_t number, uint32_t length)
+static void add(struct list *list, struct lane *lane, struct job *job, uint32_t number,
+                uint32_t length)
 {
     unsigned i = list->count++;
     struct ibv_send_wr *wr = &list->wr[i];
@@ -121,7 +121,7 @@ static void add(struct list *list, struct lane *lane, const struct device *devic
 
     list->range[i] = (struct ibv_sge){.addr = (uintptr_t)job->here + job->given,
                                       .length = length,
-                                      .lkey = device->kept[job->memory]->lkey};
+                                      .lkey = lane->device->kept[job->memory]->lkey};
     *wr = (struct ibv_send_wr){
         .wr_id = lane->posted,
         .sg_list = &list->range[i],
@@ -160,14 +160,12 @@ void rdma_work_give(struct verbs_link *link)
     while (link->given < link->jobs) {
         struct job *job = &link->job[link->given % JOBS];
         struct lane *lane = choose(link, job);
-        const struct device *device;
         uint32_t length = job->length - job->given;
 
         if (lane == NULL)
             break;
-        device = rdma_device_of(link->verbs, lane->verbs, link->why);
         length = length < piece(link) ? length : piece(link);
-        add(&lists[lane - link->lane], lane, device, job, (uint32_t)(link->given % JOBS), length);
+        add(&lists[lane - link->lane], lane, job, (uint32_t)(link->given % JOBS), length);
         if (job->given == job->length)
             link->given++;
     }

@@ -3,8 +3,8 @@
  * double.c -- portus_rdma.so without RDMA, for machines that have none: tests of what goes by it
  *
  * A link is a unix socket, a READ process_vm_readv, a WRITE process_vm_writev with its number by the
- * socket. VERBS_DOUBLE=FILE: with "break" in it the next link breaks after a few reads, once, with "slow" each
- * turn does one job. Not for what devices do: see tests/vm.
+ * socket. VERBS_DOUBLE=FILE: with "break" in it the next link breaks after a few reads, once. Not for what
+ * devices do: see tests/vm.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +20,7 @@
 #include "transport/verbs.h"
 
 #define JOBS 256
+#define JOBS_A_TURN 64
 
 struct hail {
     uint8_t secret[VERBS_SECRET];
@@ -54,7 +55,7 @@ struct verbs {
     struct verbs_link *links;
 };
 
-static bool asked_for(const char *what)
+static bool is_to_break(void)
 {
     char text[256] = "";
     FILE *file = getenv("VERBS_DOUBLE") != NULL ? fopen(getenv("VERBS_DOUBLE"), "re") : NULL;
@@ -64,7 +65,7 @@ static bool asked_for(const char *what)
     if (fread(text, 1, sizeof(text) - 1, file) == 0)
         text[0] = '\0';
     fclose(file);
-    return strstr(text, what) != NULL;
+    return strstr(text, "break") != NULL;
 }
 
 static void watch(struct verbs *verbs, int fd)
@@ -206,16 +207,16 @@ static void accept_one(struct verbs *verbs)
     watch(verbs, fd);
 }
 
-static void work(struct verbs_link *link, unsigned most)
+static void work(struct verbs_link *link)
 {
-    for (; most > 0 && link->ended < link->jobs && link->state == VERBS_READY; most--) {
+    for (unsigned i = 0; i < JOBS_A_TURN && link->ended < link->jobs && link->state == VERBS_READY; i++) {
         struct job *job = &link->job[link->ended % JOBS];
         struct iovec here = {job->here, job->length},
                      there = {(void *)(uintptr_t)job->address, job->length};
         ssize_t n = job->push ? process_vm_writev(link->pid, &here, 1, &there, 1, 0)
                               : process_vm_readv(link->pid, &here, 1, &there, 1, 0);
 
-        if (!job->push && ++link->reads == 5 && asked_for("break") &&
+        if (!job->push && ++link->reads == 5 && is_to_break() &&
             truncate(getenv("VERBS_DOUBLE"), 0) == 0) {
             break_off(link, -EIO, "the test wants it");
             return;
@@ -248,7 +249,7 @@ static void turn(struct verbs *verbs)
         }
         if (n == 0)
             break_off(link, -ECONNRESET, "the other end has hung up");
-        work(link, asked_for("slow") ? 1 : 64);
+        work(link);
     }
 }
 

@@ -249,7 +249,7 @@ static int check(struct carrier *carrier, uint32_t id)
         const struct portus_far_file *file = bytes;
 
         clock_gettime(CLOCK_REALTIME, &now);
-        age = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - file->ctime;
+        age = portus_nanoseconds(&now) - file->ctime;
         if (age >= 0 && age < TICK_NS)
             usleep(1000);
     }

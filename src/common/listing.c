@@ -22,6 +22,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "common/futex.h"
+
 #define DEPTH 8
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
@@ -132,7 +134,7 @@ static int add(struct maker *maker, struct listing_entry *entry, const struct st
         maker->room = room;
     }
     entry->size = (uint64_t)status->st_size;
-    entry->mtime = (int64_t)status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec;
+    entry->mtime = portus_nanoseconds(&status->st_mtim);
     entry->path_bytes = (uint32_t)path_bytes;
     memset(maker->list.bytes + maker->list.length, 0, bytes);
     memcpy(maker->list.bytes + maker->list.length, entry, sizeof(*entry));
@@ -141,29 +143,33 @@ static int add(struct maker *maker, struct listing_entry *entry, const struct st
     return 0;
 }
 
-/* A memfd of what was listed; or error, passed on. */
-static int finish(struct maker *maker, int error)
+int listing_make(const void *bytes, size_t length)
 {
-    int fd = -1;
+    int fd = memfd_create("portus-listing", MFD_CLOEXEC | MFD_ALLOW_SEALING), error = 0;
 
-    if (error == 0) {
-        fd = memfd_create("portus-listing", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-        if (fd < 0)
-            error = -errno;
-    }
-    for (size_t at = 0; error == 0 && at < maker->list.length;) {
-        ssize_t written = write(fd, maker->list.bytes + at, maker->list.length - at);
+    if (fd < 0)
+        return -errno;
+    for (size_t at = 0; error == 0 && at < length;) {
+        ssize_t written = write(fd, (const char *)bytes + at, length - at);
         if (written < 0)
             error = -errno;
         else
             at += (size_t)written;
     }
-    if (error == 0 && !listing_seal(fd))
+    if (error == 0 && fcntl(fd, F_ADD_SEALS, SEALS) < 0)
         error = -errno;
-    listing_free(&maker->list);
-    if (error != 0 && fd >= 0)
+    if (error != 0)
         close(fd);
     return error != 0 ? error : fd;
+}
+
+/* A memfd of what was listed; or error, passed on. */
+static int finish(struct maker *maker, int error)
+{
+    int fd = error == 0 ? listing_make(maker->list.bytes, maker->list.length) : error;
+
+    listing_free(&maker->list);
+    return fd;
 }
 
 static int list_directory(struct maker *maker, DIR *directory, const char *path)
@@ -270,11 +276,6 @@ int listing_below(int fd)
 }
 
 /* ---- reading ---- */
-
-bool listing_seal(int fd)
-{
-    return fcntl(fd, F_ADD_SEALS, SEALS) == 0;
-}
 
 bool listing_sealed(int fd)
 {

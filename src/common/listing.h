@@ -40,13 +40,13 @@ int listing_beside(int fd);
 /* Of what is behind fd: the file, or all in and below the directory, of one name each. */
 int listing_below(int fd);
 
+/* Of bytes that came from elsewhere: they are not looked at. */
+int listing_make(const void *bytes, size_t length);
+
 /* ---- reading one that somebody has sent ---- */
 
 /* Whether fd is one that nobody can change: asks nothing of it that could block. */
 bool listing_sealed(int fd);
-
-/* Makes it so, of a memfd. */
-bool listing_seal(int fd);
 
 struct listing {
     char *bytes;

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "common/address.h"
+#include "common/futex.h"
 #include "common/host.h"
 #include "ctl/ctl.h"
 #include "ctl/restore.h"
@@ -47,7 +48,7 @@ static enum state look(const struct pool_version *version, const char *path, str
     if (lstat(path, status) < 0 || !S_ISREG(status->st_mode) ||
         (uint64_t)status->st_size >= version->attributes.size)
         return RIGHT;
-    if (store_nanoseconds(&status->st_mtim) <= version->attributes.mtime)
+    if (portus_nanoseconds(&status->st_mtim) <= version->attributes.mtime)
         return CUT;
     /* The drain was writing it, and has not come to its end. */
     if (version->attributes.early && status->st_size != 0)
@@ -174,8 +175,8 @@ static int lend(struct pool *pool, const char *store, const struct vault_list *f
     lent.device = status.st_dev;
     lent.inode = status.st_ino;
     lent.size = (uint64_t)status.st_size;
-    lent.mtime = store_nanoseconds(&status.st_mtim);
-    lent.ctime = store_nanoseconds(&status.st_ctim);
+    lent.mtime = portus_nanoseconds(&status.st_mtim);
+    lent.ctime = portus_nanoseconds(&status.st_ctim);
     if (lent.size != version->attributes.size || lent.mtime != version->attributes.mtime ||
         lent.ctime != version->attributes.ctime ||
         pool_extents(pool, version, &extents, &lent.extents) != 0)

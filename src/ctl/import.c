@@ -21,6 +21,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "common/futex.h"
 #include "ctl/bar.h"
 #include "ctl/ctl.h"
 #include "ctl/portable.h"
@@ -71,7 +72,7 @@ static bool is_there(const struct source *source, const struct pool_key *key)
         at--;
     for (; at != NULL && at < end && strcmp(at->path, source->path) == 0; at++)
         if (at->version.attributes.size == (uint64_t)source->status.st_size &&
-            at->version.attributes.mtime == store_nanoseconds(&source->status.st_mtim) &&
+            at->version.attributes.mtime == portus_nanoseconds(&source->status.st_mtim) &&
             memcmp(&at->version.key, key, sizeof(*key)) == 0)
             return true;
     return false;
@@ -142,7 +143,7 @@ static int commit(const struct source *source)
         .path = source->path,
         .job = source->portable.job,
         .size = (uint64_t)source->status.st_size,
-        .mtime = store_nanoseconds(&source->status.st_mtim),
+        .mtime = portus_nanoseconds(&source->status.st_mtim),
         .mode = source->status.st_mode,
         .uid = source->status.st_uid,
         .gid = source->status.st_gid,
@@ -205,7 +206,7 @@ static int copy_file(const struct source *source)
     if (error == 0 &&
         (fstat(fd, &status) < 0 || status.st_ino != source->status.st_ino ||
          status.st_size != source->status.st_size || offset != (uint64_t)status.st_size ||
-         store_nanoseconds(&status.st_mtim) != store_nanoseconds(&source->status.st_mtim)))
+         portus_nanoseconds(&status.st_mtim) != portus_nanoseconds(&source->status.st_mtim)))
         error = refuse(source, -EBUSY, "it was changed while it was read");
     close(fd);
     return error;

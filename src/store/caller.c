@@ -5,9 +5,6 @@
  * The same as one on this machine (session.c), with a description in each place of a descriptor.
  */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "common/message.h"
@@ -18,26 +15,9 @@
 /* A listing as an agent of this machine would have passed it: a sealed memfd; or -1. */
 static int listing_of(const void *bytes, size_t length)
 {
-    int fd = length == 0 || length > LISTING_MOST
-                 ? -1
-                 : memfd_create("portus-listing", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = length == 0 || length > LISTING_MOST ? -1 : listing_make(bytes, length);
 
-    if (fd < 0)
-        return -1;
-    for (size_t done = 0; done < length;) {
-        ssize_t written = write(fd, (const char *)bytes + done, length - done);
-
-        if (written <= 0) {
-            close(fd);
-            return -1;
-        }
-        done += (size_t)written;
-    }
-    if (!listing_seal(fd)) {
-        close(fd);
-        return -1;
-    }
-    return fd;
+    return fd < 0 ? -1 : fd;
 }
 
 static int take(struct store *store, unsigned place, const struct portus_message *message,

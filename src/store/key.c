@@ -19,11 +19,6 @@ int store_key(int fd, struct pool_key *key)
     return error;
 }
 
-int64_t store_nanoseconds(const struct timespec *time)
-{
-    return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
-}
-
 bool store_same_file(const struct pool_key *one, const struct pool_key *other)
 {
     return one->handle_type == other->handle_type && one->handle_bytes == other->handle_bytes &&

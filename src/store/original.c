@@ -12,14 +12,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/futex.h"
 #include "store/scrub.h"
 #include "store/state.h"
 
 static bool as_it_was(const struct stat *status, const struct scrub_stamp *stamp)
 {
     return S_ISREG(status->st_mode) && (uint64_t)status->st_size == stamp->size &&
-           store_nanoseconds(&status->st_mtim) == stamp->mtime &&
-           store_nanoseconds(&status->st_ctim) == stamp->ctime;
+           portus_nanoseconds(&status->st_mtim) == stamp->mtime &&
+           portus_nanoseconds(&status->st_ctim) == stamp->ctime;
 }
 
 static int read_all(int fd, uint64_t offset, char *to, size_t length)

@@ -134,7 +134,6 @@ static inline bool origin_is(const struct store_file *file)
 int store_key(int fd, struct pool_key *key);
 bool store_same_file(const struct pool_key *one, const struct pool_key *other); /* of any owner */
 struct pool_key store_key_of(const struct listing_entry *entry, uint32_t owner);
-int64_t store_nanoseconds(const struct timespec *time); /* since 1970 */
 int store_path(const struct store *store, int fd, char *path, size_t size);
 
 /* evict.c: makes bytes free, of the share's versions, for a file of that path and job. 0 or a

@@ -219,8 +219,8 @@ struct pool_attributes store_attributes(const struct stat *status, const char *p
         .path = path,
         .job = store_job(job),
         .size = (uint64_t)status->st_size,
-        .mtime = store_nanoseconds(&status->st_mtim),
-        .ctime = store_nanoseconds(&status->st_ctim),
+        .mtime = portus_nanoseconds(&status->st_mtim),
+        .ctime = portus_nanoseconds(&status->st_ctim),
         .mode = status->st_mode,
         .uid = status->st_uid,
         .gid = status->st_gid,
@@ -251,8 +251,8 @@ static int commit(struct store *store, struct copying *now, uint64_t *number)
     /* Until the clock of the file system has moved on: a later change has another ctime. */
     while (now->file.far == NULL && attributes.size >= PORTUS_POOL_LENDS &&
            clock_gettime(CLOCK_REALTIME, &clock) == 0 &&
-           store_nanoseconds(&clock) - attributes.ctime >= 0 &&
-           store_nanoseconds(&clock) - attributes.ctime < TICK_NS)
+           portus_nanoseconds(&clock) - attributes.ctime >= 0 &&
+           portus_nanoseconds(&clock) - attributes.ctime < TICK_NS)
         usleep(1000);
     attributes.settled = now->file.last && store_whole(store, &share, now->path, now->file.listed);
     now->pulled.draft = NULL; /* gone, whatever happens */

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/futex.h"
 #include "common/listing.h"
 #include "store/state.h"
 
@@ -117,7 +118,7 @@ static bool is_as_kept(const struct disk *disk, const struct newest *entry)
         return lstat(entry->path, &status) != 0
                    ? errno == ENOENT || errno == ENOTDIR
                    : (uint64_t)status.st_size == entry->size &&
-                         store_nanoseconds(&status.st_mtim) == entry->mtime;
+                         portus_nanoseconds(&status.st_mtim) == entry->mtime;
     there = disk->count == 0
                 ? NULL
                 : bsearch(&wanted, disk->file, disk->count, sizeof(*disk->file), of_path);

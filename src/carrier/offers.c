@@ -14,17 +14,15 @@
 #include <unistd.h>
 
 #include "carrier/carrier.h"
+#include "common/futex.h"
 #include "common/listing.h"
 #include "portus/ring.h"
 
 #define MAPPED (PORTUS_RING_DATA + PORTUS_RING_MAX)
-#define OFFERS 4096
 
 struct offer {
     struct offer *next;
     enum offer_kind kind;
-    uint32_t id;
-    int fd;
     struct transport_source source;
 };
 
@@ -32,9 +30,17 @@ static struct offer **find(struct offers *offers, enum offer_kind kind, uint32_t
 {
     struct offer **at = &offers->first;
 
-    while (*at != NULL && ((*at)->kind != kind || (*at)->id != id))
+    while (*at != NULL && ((*at)->kind != kind || (*at)->source.id != id))
         at = &(*at)->next;
     return at;
+}
+
+static void let_go(struct offer *offer)
+{
+    if (offer->source.base != NULL)
+        munmap((void *)offer->source.base, MAPPED);
+    close(offer->source.fd);
+    free(offer);
 }
 
 /* Withdrawn before it is closed: nothing reads what is not there. */
@@ -45,10 +51,7 @@ static void drop(struct offers *offers, struct offer **at)
     *at = offer->next;
     if (offer->kind != OFFER_DRAFT)
         offers->kind->withdraw(offers->lane, &offer->source);
-    if (offer->source.base != NULL)
-        munmap((void *)offer->source.base, MAPPED);
-    close(offer->fd);
-    free(offer);
+    let_go(offer);
 }
 
 void offers_drop(struct offers *offers, enum offer_kind kind, uint32_t id)
@@ -69,7 +72,7 @@ int offers_find(const struct offers *offers, enum offer_kind kind, uint32_t id)
 {
     const struct offer *offer = *find((struct offers *)offers, kind, id);
 
-    return offer != NULL ? offer->fd : -1;
+    return offer != NULL ? offer->source.fd : -1;
 }
 
 int offers_add(struct offers *offers, enum offer_kind kind, uint32_t id, int fd)
@@ -84,7 +87,8 @@ int offers_add(struct offers *offers, enum offer_kind kind, uint32_t id, int fd)
         close(fd);
         return -ENOMEM;
     }
-    *offer = (struct offer){.kind = kind, .id = id, .fd = fd, .next = offers->first};
+    offer->kind = kind;
+    offer->next = offers->first;
     offer->source.what = kind == OFFER_RING ? TRANSPORT_RING : TRANSPORT_FILE;
     offer->source.id = id;
     offer->source.fd = fd;
@@ -98,19 +102,11 @@ int offers_add(struct offers *offers, enum offer_kind kind, uint32_t id, int fd)
     if (error == 0 && kind != OFFER_DRAFT)
         error = offers->kind->offer(offers->lane, &offer->source);
     if (error != 0) {
-        if (offer->source.base != NULL)
-            munmap((void *)offer->source.base, MAPPED);
-        close(fd);
-        free(offer);
+        let_go(offer);
         return error;
     }
     offers->first = offer;
     return 0;
-}
-
-static int64_t nanoseconds(const struct timespec *time)
-{
-    return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
 }
 
 int offers_describe(int fd, int listing, void **bytes, size_t *length)
@@ -143,8 +139,8 @@ int offers_describe(int fd, int listing, void **bytes, size_t *length)
     }
     *file = (struct portus_far_file){
         .size = (uint64_t)status.st_size,
-        .mtime = nanoseconds(&status.st_mtim),
-        .ctime = nanoseconds(&status.st_ctim),
+        .mtime = portus_nanoseconds(&status.st_mtim),
+        .ctime = portus_nanoseconds(&status.st_ctim),
         .mode = status.st_mode,
         .uid = status.st_uid,
         .gid = status.st_gid,

@@ -279,45 +279,43 @@ static void spoil(const struct ring *ring)
 
 int pull_ring(struct store *store, uint32_t peer, const struct portus_message *message, int fd)
 {
-    struct ring *ring, **at = find_ring(peer, store->serial[peer], message->value);
+    struct ring *ring = NULL, **at = find_ring(peer, store->serial[peer], message->value);
+    bool far = store->peer[peer].far != NULL;
+    int error = -EPROTO;
     void *base;
 
     if (*at != NULL)
         close_ring(at);
-    if (message->size > INT64_MAX) { /* no log is so long */
-        if (fd >= 0)
-            close(fd);
-        return -EPROTO;
-    }
-    if (store->peer[peer].far != NULL ? message->flags == 0 : fd < 0)
+    if (message->size > INT64_MAX) /* no log is so long */
+        goto refuse;
+    if (far ? message->flags == 0 : fd < 0)
         return 0;
-    if (fd < 0 && many_rings(store, peer))
-        return -EPROTO;
     /* One that could become smaller under a mapping is none of ours. */
-    if (fd >= 0 && ((fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0 || many_rings(store, peer))) {
-        close(fd);
-        return -EPROTO;
-    }
+    if (many_rings(store, peer) || (!far && (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0))
+        goto refuse;
+    error = -ENOMEM;
     ring = calloc(1, sizeof(*ring));
     if (ring == NULL ||
-        (fd < 0 && reel_open(&ring->reel, store, peer, message->value, message->size) != 0)) {
-        if (fd >= 0)
-            close(fd);
-        free(ring);
-        return -ENOMEM;
-    }
+        (far && reel_open(&ring->reel, store, peer, message->value, message->size) != 0))
+        goto refuse;
     ring->peer = peer;
     ring->serial = store->serial[peer];
     ring->id = message->value;
     ring->fd = fd;
     ring->position = ring->upto = message->size;
-    if (fd >= 0 && store->peer[peer].uid == store->self) {
+    if (!far && store->peer[peer].uid == store->self) {
         base = mmap(NULL, MAPPED, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
         ring->base = base == MAP_FAILED ? NULL : base;
     }
     ring->next = rings;
     rings = ring;
     return 0;
+
+refuse:
+    free(ring);
+    if (fd >= 0)
+        close(fd);
+    return error;
 }
 
 int pull_more(struct store *store, uint32_t peer, const struct portus_message *message)

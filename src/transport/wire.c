@@ -40,7 +40,7 @@ struct buffer {
 struct wire {
     int fd;
     SSL *ssl;
-    bool server, proven, wants_write, broken;
+    bool proven, wants_write, broken;
     const struct keys *keys; /* a server's, until it is proven */
     struct key key;          /* who it is */
     char peer[80];
@@ -174,12 +174,11 @@ static int make(struct wire **out, int fd, const struct keys *keys, const struct
         return -ENOMEM;
     }
     wire->fd = fd;
-    wire->server = keys != NULL;
     wire->keys = keys;
     if (key != NULL)
         wire->key = *key;
     SSL_set_app_data(wire->ssl, wire);
-    if (wire->server)
+    if (keys != NULL)
         SSL_set_accept_state(wire->ssl);
     else
         SSL_set_connect_state(wire->ssl);
@@ -205,8 +204,7 @@ void wire_close(struct wire *wire)
     ERR_clear_error();
     close(wire->fd);
     free(wire->out.bytes);
-    if (wire->in.bytes != NULL)
-        free(wire->in.bytes);
+    free(wire->in.bytes);
     explicit_bzero(&wire->key, sizeof(wire->key));
     free(wire);
 }
@@ -248,17 +246,15 @@ static int outcome(struct wire *wire, int result)
 
 int wire_prove(struct wire *wire)
 {
-    int result, error;
+    int result;
 
     if (wire->proven)
         return 0;
     ERR_clear_error();
     errno = 0;
     result = SSL_do_handshake(wire->ssl);
-    if (result != 1) {
-        error = outcome(wire, result);
-        return error;
-    }
+    if (result != 1)
+        return outcome(wire, result);
     wire->heard = portus_now();
     /* One without the key would be none at all. */
     if (!SSL_session_reused(wire->ssl) || wire->key.name[0] == '\0') {
@@ -537,10 +533,10 @@ int wire_receive(struct wire *wire, struct portus_message *message, const void *
         error = -EPROTO;
     else if (head.version != PORTUS_PROTO_VERSION)
         error = -EPROTONOSUPPORT;
-    if (error == 0)
+    else
         error = fill(wire, head.length);
-    if (error == -EPROTO || error == -EPROTONOSUPPORT)
-        wire->broken = error == -EPROTO;
+    if (error == -EPROTO)
+        wire->broken = true;
     if (error == -EPROTONOSUPPORT)
         *message = head;
     if (error != 0)

@@ -3,14 +3,11 @@
 import hashlib
 import json
 import os
-import signal
 import socket
 import subprocess
 
 from . import agents, program, trial
-
-CTL = os.path.join(program.BUILD, "portusctl")
-DAEMON = os.path.join(program.BUILD, "portusd")
+from .stores import CTL, DAEMON, Daemon
 
 
 def free_port():
@@ -25,7 +22,7 @@ def digest(path):
             else hashlib.sha256(f.read()).hexdigest()
 
 
-class Store:
+class Store(Daemon):
     """A pool and its portusd; keys: names that it knows."""
 
     def __init__(self, size="256M", keys=("alice",), config=None, port=None, scheme="tcp"):
@@ -67,18 +64,6 @@ class Store:
     def answers(self):
         with socket.socket() as s:
             return s.connect_ex(("127.0.0.1", self.port)) == 0
-
-    def said(self):
-        with open(self.log, encoding="utf-8") as f:
-            return f.read()
-
-    def says(self, text, seconds=5):
-        trial.expect(agents.until(lambda: text in self.said(), seconds), f"portusd does not say {text!r}: {self.said()}")
-
-    def end(self, number=signal.SIGTERM):
-        self.process.send_signal(signal.SIGCONT)
-        self.process.send_signal(number)
-        return self.process.wait(20)
 
     def environment(self, who="alice", job=trial.JOB, mode="all", **more):
         more = {"PORTUS_STORE": self.name, "PORTUS_KEY": self.key(who), **more}

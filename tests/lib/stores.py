@@ -24,7 +24,25 @@ def user(uid):
     return {"user": uid, "group": uid, "extra_groups": []} if uid else {}
 
 
-class Store:
+class Daemon:
+    """A portusd that was started, and what it says."""
+
+    process = log = None
+
+    def said(self):
+        with open(self.log, encoding="utf-8") as f:
+            return f.read()
+
+    def says(self, text, seconds=5):
+        trial.expect(agents.until(lambda: text in self.said(), seconds), f"portusd does not say {text!r}: {self.said()}")
+
+    def end(self, number=signal.SIGTERM):
+        self.process.send_signal(signal.SIGCONT)
+        self.process.send_signal(number)
+        return self.process.wait(20)
+
+
+class Store(Daemon):
     """A pool of its own user, and the portusd that serves it."""
 
     def __init__(self, size="128M", config=None, **environment):
@@ -59,17 +77,6 @@ class Store:
     def answers(self):
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
             return s.connect_ex(self.where) == 0
-
-    def said(self):
-        with open(self.log, encoding="utf-8") as f:
-            return f.read()
-
-    def says(self, text, seconds=5):
-        trial.expect(agents.until(lambda: text in self.said(), seconds), f"portusd does not say {text!r}: {self.said()}")
-
-    def end(self, number=signal.SIGTERM):
-        self.process.send_signal(number)
-        return self.process.wait(20)
 
     def ctl(self, uid, *arguments, status=0):
         done = subprocess.run([CTL, *arguments], env=program.environment(trial.JOB, PORTUS_STORE=self.name),

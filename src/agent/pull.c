@@ -332,7 +332,7 @@ static void refuse_seals(struct agent *agent)
     for (unsigned i = 0; i < PORTUS_FILES; i++) {
         struct portus_file *file = &agent->control->file[i];
 
-        if (atomic_load(&file->sealing) == 0 || state->owner[i] == 0 || state->seal_since[i] != 0 ||
+        if (state->owner[i] == 0 || atomic_load(&file->sealing) == 0 || state->seal_since[i] != 0 ||
             (state->draft[i] != 0 && state->draft[i] != KEPT && atomic_load(&file->error) == 0 &&
              atomic_load(&file->aside) == 0 && state->sealed[i] != atomic_load(&file->last) >> 1))
             continue;

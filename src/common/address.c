@@ -17,12 +17,19 @@ static const char *const schemes[] = {
 
 #define SCHEMES (sizeof(schemes) / sizeof(schemes[0]))
 
+/* The one that a name begins with; SCHEMES: none. */
+static unsigned scheme_of(const char *name)
+{
+    unsigned i = 0;
+
+    while (i < SCHEMES && strncmp(name, schemes[i], strlen(schemes[i])) != 0)
+        i++;
+    return i;
+}
+
 bool portus_address_is(const char *name)
 {
-    for (unsigned i = 0; i < SCHEMES; i++)
-        if (strncmp(name, schemes[i], strlen(schemes[i])) == 0)
-            return true;
-    return false;
+    return scheme_of(name) < SCHEMES;
 }
 
 static bool is_host(const char *text, size_t length, bool brackets)
@@ -51,23 +58,15 @@ static bool parse(struct portus_address *address, const char *text, size_t lengt
 {
     const char *host, *end = text + length, *host_end, *port = PORTUS_ADDRESS_PORT;
     size_t port_bytes = strlen(port);
+    unsigned scheme = scheme_of(text);
     bool brackets;
 
-    if (length >= sizeof(address->text))
+    if (scheme == SCHEMES || length >= sizeof(address->text))
         return false;
     memset(address, 0, sizeof(*address));
     memcpy(address->text, text, length);
-    for (unsigned i = 0;; i++) {
-        size_t bytes = i < SCHEMES ? strlen(schemes[i]) : 0;
-
-        if (i == SCHEMES)
-            return false;
-        if (length > bytes && memcmp(text, schemes[i], bytes) == 0) {
-            address->scheme = (enum portus_scheme)i;
-            host = text + bytes;
-            break;
-        }
-    }
+    address->scheme = (enum portus_scheme)scheme;
+    host = text + strlen(schemes[scheme]);
     brackets = *host == '[';
     host += brackets;
     host_end = memchr(host, brackets ? ']' : ':', (size_t)(end - host));

@@ -23,25 +23,11 @@ for letter in sys.argv[2]:
 """
 
 
-def processes(name, *words):
-    """Ids of this test's processes of that name."""
-    found = []
-    for entry in os.listdir("/proc"):
-        try:
-            with open(f"/proc/{entry}/cmdline", "rb") as f:
-                argv = f.read().split(b"\0")
-        except OSError:
-            continue
-        if entry.isdigit() and os.path.basename(argv[0]) == name.encode() and all(w.encode() in argv for w in words):
-            found.append(int(entry))
-    return found
-
-
 def victims(who):
     if who == "portusd":
         return [store.process.pid]
     if who == "carrier":
-        return processes("portus-carrier", store.name)
+        return agents.stores(store.name, "portus-carrier")
     worker = agents.pair(trial.JOB)[1]
     return [worker] if worker else []
 

@@ -16,11 +16,9 @@ import subprocess
 import time
 
 from lib import agents, far, program, trial
-from lib.stores import message
+from lib.stores import ALIVE, BYTES, CANCEL, DONE, FILE, HELLO, PIN, READ, REMOVE, RENAMED, ROOM, VIEW, WELCOME, message
 
-HELLO, WELCOME, FILE, PIN, REMOVE, ROOM, RENAMED, CANCEL = 1, 2, 64, 66, 67, 68, 69, 70
-RING, DRAFT, PULL, PULLED, DROP, SEAL, VIEW, READ, BYTES, ALIVE, DATA, STATE = 71, 72, 73, 74, 75, 76, 80, 81, 82, 83, 85, 87
-SCRUB, SIZE = 100, 103
+RING, DRAFT, PULL, DROP, SEAL, FETCH, DATA, STATE, SCRUB, SIZE = 71, 72, 73, 75, 76, 84, 85, 87, 100, 103
 WHO = bytes(16) + b"0.1.0".ljust(32, b"\0") + b"host".ljust(64, b"\0")
 
 if shutil.which("openssl") is None:
@@ -167,7 +165,7 @@ try:
         talk.send(frame(FILE, describe(), value=5))
         while True:
             got = talk.receive()
-            if got is None or got[0] == 65:
+            if got is None or got[0] == DONE:
                 break
             for data in reply(got):
                 talk.send(data)
@@ -175,20 +173,20 @@ try:
         return got
 
     def data(got, length=None, value=None, offset=None, error=0):
-        op, number, size, flags, _, _ = got
+        _, number, size, flags, _, _ = got
         length = flags if length is None else length
-        return struct.pack("<IHHIIQIiq", 0x50545553, 1, DATA, 40 + length, number if value is None else value,
-                           size if offset is None else offset, flags, error, 1) + b"d" * length
+        return frame(DATA, b"d" * length, value=number if value is None else value,
+                     size=size if offset is None else offset, flags=flags, error=error, time=1)
 
     def honest(got, **state):
-        return [data(got)] if got[0] == 84 else [frame(STATE, describe(**state), value=got[1])]
+        return [data(got)] if got[0] == FETCH else [frame(STATE, describe(**state), value=got[1])]
 
     for what in (lambda g: [data(g, 10)], lambda g: [data(g, g[3] + 1)], lambda g: [data(g, value=6)],
                  lambda g: [data(g, offset=1 << 50)], lambda g: [data(g), data(g)]):
         trial.expect(answers(what) is None, "a wrong answer is taken")
     trial.expect(answers(lambda g: [data(g, 0, error=-5)])[4] == -5, "an error")
     trial.expect(answers(lambda g: honest(g, size=6 << 20))[4] == -116, "a file that has changed")
-    trial.expect(answers(lambda g: honest(g) if g[0] == 84 else [frame(STATE, value=5, error=-116)])[4] == -116, "a lease")
+    trial.expect(answers(lambda g: honest(g) if g[0] == FETCH else [frame(STATE, value=5, error=-116)])[4] == -116, "a lease")
     trial.expect(not [v for v in store.versions() if v["path"] == "/nowhere/x.pt"], "a version of lies")
     trial.expect(answers(honest)[4] == 0 and len(store.versions("/nowhere/x.pt")) == 1, "an honest one is not kept")
     store.ctl("verify")

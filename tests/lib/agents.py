@@ -102,8 +102,8 @@ def until(condition, seconds, step=0.02):
     return value
 
 
-def stores(pool):
-    """The portusd that serve the pool."""
+def stores(pool, name="portusd"):
+    """The portusd that serve the pool; or what else of that name has it as an argument."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -111,6 +111,6 @@ def stores(pool):
                 words = f.read().split(b"\0")
         except OSError:
             continue
-        if words[0].endswith(b"portusd") and os.fsencode(pool) in words:
+        if words[0].endswith(name.encode()) and os.fsencode(pool) in words:
             found.append(int(pid))
     return found

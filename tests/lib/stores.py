@@ -115,8 +115,8 @@ def save(store, uid, directory, files, mode="all"):
         trial.expect(done.status == 0, f"tee {name}: {done.how()}", done)
 
 
-def message(op, value=0, size=0, magic=MAGIC, version=1, length=40, flags=0, error=0):
-    return struct.pack("<IHHIIQIiq", magic, version, op, length, value, size, flags, error, 0)
+def message(op, value=0, size=0, magic=MAGIC, version=1, length=40, flags=0, error=0, time=0):
+    return struct.pack("<IHHIIQIiq", magic, version, op, length, value, size, flags, error, time)
 
 
 class Talk:

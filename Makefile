@@ -274,7 +274,7 @@ fuzz-far:
 	@mkdir -p $(B)/fuzz-far/corpus
 	clang $(filter-out -MMD -MP,$(BASE)) -Wno-missing-prototypes -O1 -g -fsanitize=fuzzer,address,undefined \
 	  -o $(B)/fuzz-far/far_fuzz tests/fuzz/far_fuzz.c \
-	  $(filter-out src/store/main.c src/transport/wire.c,$(patsubst $(B)/%.o,%.c,$(STORE) $(TRANSPORT) $(COMMON))) -lpmem2 -ldl
+	  $(filter-out src/store/main.c src/transport/wire.c,$(patsubst $(B)/%.o,%.c,$(STORE) $(TRANSPORT) $(COMMON))) -lpmem2 -lmicrohttpd -ldl
 	$(B)/fuzz-far/far_fuzz -timeout=20 -max_len=2000 $(F) $(B)/fuzz-far/corpus
 
 # What reads text and packets of others, for ten minutes.

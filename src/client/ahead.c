@@ -9,15 +9,14 @@
  * empty: `held` in the session says so. Both sides first make their own move
  * (count, or the stop flag) and then look for the other's, so one of them sees it.
  */
-#include <errno.h>
-
 #include "client/chunks.h"
 #include "client/records.h"
+#include "client/slot.h"
 #include "common/copy.h"
 
-static void unhold(struct portus_writer *writer, struct portus_ahead *ahead, unsigned from)
+static void unhold(struct portus_writer *writer, struct portus_ahead *ahead)
 {
-    for (unsigned i = from; i < ahead->pieces; i++)
+    for (unsigned i = 0; i < ahead->pieces; i++)
         portus_chunks_unhold(&writer->chunks, ahead->piece[i].position);
     atomic_fetch_sub(&writer->session->held, 1);
     ahead->data = NULL;
@@ -56,7 +55,7 @@ bool portus_writer_copy_ahead(struct portus_writer *writer, struct portus_ahead 
     portus_lock(&writer->lock);
     held = portus_records_admit(writer) > 0 && hold(writer, ahead, length, offset);
     if (!held)
-        unhold(writer, ahead, 0);
+        unhold(writer, ahead);
     portus_unlock(&writer->lock);
     if (!held)
         return false;
@@ -82,7 +81,7 @@ void portus_writer_drop_ahead(struct portus_writer *writer, struct portus_ahead 
         return;
     portus_lock(&writer->lock);
     if (ahead->opened == writer->opened)
-        unhold(writer, ahead, 0);
+        unhold(writer, ahead);
     ahead->data = NULL; /* else it went with the writer that held it */
     portus_unlock(&writer->lock);
 }
@@ -90,50 +89,15 @@ void portus_writer_drop_ahead(struct portus_writer *writer, struct portus_ahead 
 size_t portus_writer_append_ahead(struct portus_writer *writer, unsigned file,
                                   struct portus_ahead *ahead, uint64_t offset, uint64_t *waited)
 {
-    size_t done = 0;
-    struct portus_patience patience = {0};
-    uint64_t began = 0, sequence;
-    unsigned i = 0;
+    size_t done = 0, taken;
 
-    if (ahead->opened != writer->opened) {
-        ahead->data = NULL;
-        return 0;
-    }
-    while (i < ahead->pieces) {
-        uint32_t length = ahead->piece[i].length;
-        int admitted;
-
-        portus_lock(&writer->lock);
-        admitted = portus_records_admit(writer);
-        if (admitted > 0)
-            admitted =
-                portus_records_reserve(writer, file, ahead->piece[i].position, length, &sequence);
-        if (admitted > 0) {
-            portus_chunks_unhold(&writer->chunks, ahead->piece[i].position);
-            i++;
-        }
-        portus_unlock(&writer->lock);
-        if (admitted < 0)
+    for (unsigned i = 0; ahead->opened == writer->opened && i < ahead->pieces; i++) {
+        taken = portus_slot_append(writer, file, ahead->piece[i].position, ahead->piece[i].length,
+                                   offset + done, waited);
+        done += taken;
+        if (taken < ahead->piece[i].length)
             break;
-        if (admitted == 0) {
-            if (began == 0)
-                began = portus_now();
-            portus_writer_pause(writer, &patience);
-            continue;
-        }
-        patience.since = 0;
-        portus_records_publish(writer, sequence,
-                               &(struct portus_record){.offset = offset + done,
-                                                       .data = ahead->piece[i - 1].position,
-                                                       .length = length,
-                                                       .file = file});
-        done += length;
-        atomic_fetch_add(&writer->link.control->file[file].captured, length);
     }
-    if (began != 0)
-        *waited += portus_now() - began;
-    portus_lock(&writer->lock);
-    unhold(writer, ahead, i);
-    portus_unlock(&writer->lock);
+    portus_writer_drop_ahead(writer, ahead);
     return done;
 }

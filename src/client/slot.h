@@ -32,8 +32,8 @@ void portus_slot_give(struct portus_writer *writer, const struct portus_slot *sl
 bool portus_slot_pending(struct portus_writer *writer);
 
 /*
- * Appends length bytes at position, in a slot that is still held, as the file's bytes at
- * offset. As portus_writer_append.
+ * Appends length bytes at position, which are still held (in a slot, or copied ahead), as the
+ * file's bytes at offset. As portus_writer_append.
  */
 size_t portus_slot_append(struct portus_writer *writer, unsigned file, uint64_t position,
                           size_t length, uint64_t offset, uint64_t *waited);

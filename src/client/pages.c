@@ -27,7 +27,6 @@ struct mapping_query {
     uint64_t name, build_id;
 };
 #define MAPPING_QUERY _IOWR('f', 17, struct mapping_query)
-#define QUERY_SHARED 8u
 #define QUERY_OR_NEXT 0x10u
 #define QUERY_OF_FILE 0x20u
 
@@ -47,16 +46,31 @@ struct page_scan {
 #define TABLE_SWAPPED (1ull << 62)
 #define TABLE_PRESENT (1ull << 63)
 
+static bool ask(int maps, struct mapping_query *query)
+{
+    query->size = sizeof(*query);
+    return syscall(SYS_ioctl, maps, MAPPING_QUERY, query) == 0;
+}
+
+/* The first pages that the scan is for. 1, 0, or -1 and errno. */
+static int scan_pages(int pages, struct page_scan *scan, struct page_region *found)
+{
+    *found = (struct page_region){0};
+    scan->size = sizeof(*scan);
+    scan->regions = (uintptr_t)found;
+    scan->regions_count = 1;
+    return (int)syscall(SYS_ioctl, pages, PAGE_SCAN, scan);
+}
+
 static bool by_query(int maps, uintptr_t at, uint32_t flags, struct portus_mapping *mapping)
 {
     char name[4096] = "";
-    struct mapping_query query = {.size = sizeof(query),
-                                  .query_flags = QUERY_OR_NEXT | flags,
+    struct mapping_query query = {.query_flags = QUERY_OR_NEXT | flags,
                                   .query_addr = at,
                                   .name_size = sizeof(name),
                                   .name = (uintptr_t)name};
 
-    if (syscall(SYS_ioctl, maps, MAPPING_QUERY, &query) < 0)
+    if (!ask(maps, &query))
         return false;
     *mapping = (struct portus_mapping){.start = query.start,
                                        .end = query.end,
@@ -158,6 +172,30 @@ bool portus_mapping_at(const struct portus_source *source, uintptr_t at,
     return next(&walk, 0, mapping);
 }
 
+static bool anonymous(int maps, uintptr_t at, uintptr_t end)
+{
+    struct mapping_query query;
+
+    for (; at < end; at = query.end) {
+        query = (struct mapping_query){.query_addr = at};
+        if (!ask(maps, &query) || query.inode != 0 || !(query.flags & PORTUS_MAPPING_READ))
+            return false;
+    }
+    return true;
+}
+
+/* Mappings of devices are passed over by the scan: so all must be seen, not none missed. */
+bool portus_pages_present(const struct portus_source *source, uintptr_t start, uintptr_t end)
+{
+    struct page_region seen;
+    struct page_scan scan = {
+        .start = start, .end = end, .all_of = PAGE_PRESENT, .returned = PAGE_PRESENT};
+
+    return source->maps >= 0 && source->pages >= 0 && start < end &&
+           anonymous(source->maps, start, end) && scan_pages(source->pages, &scan, &seen) == 1 &&
+           seen.start == start && seen.end == end;
+}
+
 /* Before 6.7. */
 static int own_by_table(int pages, uintptr_t start, uintptr_t end, uintptr_t *from, uintptr_t *to)
 {
@@ -189,24 +227,21 @@ static int own_by_table(int pages, uintptr_t start, uintptr_t end, uintptr_t *fr
 int portus_pages_own(const struct portus_source *source, uintptr_t start, uintptr_t end,
                      uintptr_t *from, uintptr_t *to)
 {
-    struct page_region region = {0};
-    struct page_scan scan = {.size = sizeof(scan),
-                             .start = start,
+    struct page_region region;
+    struct page_scan scan = {.start = start,
                              .end = end,
-                             .regions = (uintptr_t)&region,
-                             .regions_count = 1,
                              .inverted = PAGE_FILE,
                              .all_of = PAGE_FILE,
                              .any_of = PAGE_PRESENT | PAGE_SWAPPED,
                              .returned = PAGE_FILE};
-    long found;
+    int found;
 
     if (source->pages < 0)
         return -ENOENT;
-    found = syscall(SYS_ioctl, source->pages, PAGE_SCAN, &scan);
+    found = scan_pages(source->pages, &scan, &region);
     if (found < 0)
         return own_by_table(source->pages, start, end, from, to);
     *from = region.start;
     *to = region.end;
-    return found != 0;
+    return found;
 }

@@ -37,6 +37,12 @@ void portus_walk_begin(struct portus_walk *walk, const struct portus_source *sou
 bool portus_walk_next(struct portus_walk *walk, struct portus_mapping *mapping);
 
 /*
+ * Whether all between start and end, both on pages, is memory of no file that may be read, and
+ * present. False also where only text and table would tell it, which takes too long.
+ */
+bool portus_pages_present(const struct portus_source *source, uintptr_t start, uintptr_t end);
+
+/*
  * The first pages between start and end, both on pages, in a private mapping of a file, that
  * are the process's own copies, as it has written to them. 1: [*from, *to); 0: there are none;
  * a negative errno: it cannot be seen.

@@ -14,8 +14,6 @@
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "client/source.h"
@@ -140,14 +138,23 @@ static inline int drain(struct file *file, int fd)
     return atomic_load(&file->state) == FILE_ENGAGED ? file_drain(file, fd) : 0;
 }
 
+__attribute__((noinline)) static int traced(int (*wait)(struct file *, int), struct file *file,
+                                            int fd, const char *call)
+{
+    uint64_t began = portus_now();
+    int error = wait(file, fd);
+
+    shim_trace_wait(call, began);
+    return error;
+}
+
 /* Waits, and fails the call with the error of an earlier write if there was one. */
 #define AFTER(wait, fd)                                                                            \
     do {                                                                                           \
         struct file *file_ = fdtab_file(fd);                                                       \
-        uint64_t began_ = file_ != NULL && portus_trace_on() ? portus_now() : 0;                   \
-        int error_ = file_ != NULL ? wait(file_, fd) : 0;                                          \
-        shim_trace_wait(__func__, began_);                                                         \
-        if (error_ != 0) {                                                                         \
+        int error_;                                                                                \
+        if (file_ != NULL && (error_ = portus_trace_on() ? traced(wait, file_, fd, __func__)       \
+                                                         : wait(file_, fd)) != 0) {                \
             errno = error_;                                                                        \
             return -1;                                                                             \
         }                                                                                          \
@@ -524,80 +531,4 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
     else if (request == 0x541b) /* FIONREAD */
         AFTER(drain, fd);
     return real_ioctl(fd, request, argument);
-}
-
-/* --- durability --- */
-
-static bool is_directory(int fd)
-{
-    struct statx status;
-
-    return syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_TYPE, &status) == 0 &&
-           S_ISDIR(status.stx_mode);
-}
-
-static int sync_file(int (*real)(int), int fd)
-{
-    struct file *file = fdtab_file(fd);
-    int error;
-
-    if (file != NULL)
-        file->synced = true;
-    if (file != NULL && atomic_load(&file->state) == FILE_ENGAGED && file_kept(file, fd))
-        return 0;
-    if (file != NULL &&
-        ((error = drain(file, fd)) != 0 || (error = file_error(file, false)) != 0)) {
-        errno = error;
-        return -1;
-    }
-    if (shim_live() && is_directory(fd)) {
-        error = -shim_barrier_of(NULL);
-        if (error != 0) {
-            errno = error;
-            return -1;
-        }
-    }
-    return real(fd);
-}
-
-static int synced(int (*real)(int), int fd, const char *call)
-{
-    uint64_t began = portus_trace_on() ? portus_now() : 0;
-    int result = sync_file(real, fd);
-
-    shim_trace_wait(call, began);
-    return result;
-}
-
-EXPORT int fsync(int fd)
-{
-    return synced(real_fsync, fd, __func__);
-}
-
-EXPORT int fdatasync(int fd)
-{
-    return synced(real_fdatasync, fd, __func__);
-}
-
-EXPORT void sync(void)
-{
-    shim_barrier_untold();
-    real_sync();
-}
-
-EXPORT int syncfs(int fd)
-{
-    int error = -shim_barrier();
-
-    if (error != 0) {
-        errno = error;
-        return -1;
-    }
-    return real_syncfs(fd);
-}
-
-EXPORT int sync_file_range(int fd, off_t offset, off_t length, unsigned flags)
-{
-    AFTER(drain, fd);
-    return real_sync_file_range(fd, offset, length, flags);
 }

@@ -6,7 +6,8 @@
  * one: thrown away, its pages show the ring's bytes again and not zeros; made longer, it would
  * show more of the ring. Pages that are handed to others are to be the process's own.
  *
- * No real function is looked up, as allocators call these while they hold locks of theirs.
+ * No real function is looked up, as allocators call these while they hold locks of theirs. Nor is
+ * a promise looked for before one was ever made: that needs more stack than some callers have.
  */
 #include <errno.h>
 #include <stdarg.h>

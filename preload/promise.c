@@ -49,6 +49,7 @@
 #define PROMISES 4096
 #define MAPPINGS 8192 /* of the ring at most: a process may have 65530 of all kinds */
 #define LOOKS 2
+#define STATUS 4096
 #define CROWDED_NS 1000000000ull
 #define PATIENCE_NS 500000000ull
 
@@ -234,12 +235,17 @@ static bool enter(struct portus_writer *writer)
     return false;
 }
 
-static void relieve(struct portus_writer *writer)
+static void reclaim_of(struct portus_writer *writer, enum wish wish)
 {
     if (!enter(writer))
         return;
-    reclaim(writer, SETTLE_ALL);
+    reclaim(writer, wish);
     portus_unlock(&lock);
+}
+
+static void relieve(struct portus_writer *writer)
+{
+    reclaim_of(writer, SETTLE_ALL);
 }
 
 static void settle(enum wish wish)
@@ -249,10 +255,7 @@ static void settle(enum wish wish)
     if (!atomic_load(&promise_made) || !shim_own() || !shim_use())
         return;
     guard = shim_guard();
-    if (enter(&shim.writer)) {
-        reclaim(&shim.writer, wish);
-        portus_unlock(&lock);
-    }
+    reclaim_of(&shim.writer, wish);
     shim_unguard(&guard);
     shim_done();
 }
@@ -269,20 +272,22 @@ void promise_rest(void)
 
 /* --- making them --- */
 
-/* A line of proc_pid_status(5), in bytes; or all that there is, where it cannot be seen. */
-static uint64_t status(const char *word)
+/* proc_pid_status(5); "" where it cannot be seen. */
+static void read_status(char *text, size_t room)
 {
-    char text[4096];
-    const char *at;
-    long length;
     int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
+    long length = fd < 0 ? 0 : syscall(SYS_read, fd, text, room - 1);
 
-    if (fd < 0)
-        return UINT64_MAX;
-    length = syscall(SYS_read, fd, text, sizeof(text) - 1);
-    syscall(SYS_close, fd);
+    if (fd >= 0)
+        syscall(SYS_close, fd);
     text[length > 0 ? length : 0] = '\0';
-    at = strstr(text, word);
+}
+
+/* A line of it, in bytes; or all that there is, where it is not there. */
+static uint64_t line(const char *status, const char *word)
+{
+    const char *at = strstr(status, word);
+
     return at == NULL ? UINT64_MAX : strtoull(at + strlen(word), NULL, 10) << 10;
 }
 
@@ -291,7 +296,10 @@ static _Atomic uint64_t ours;
 
 uint64_t promise_pins(void)
 {
-    return status("\nVmPin:");
+    char status[STATUS];
+
+    read_status(status, sizeof(status));
+    return line(status, "\nVmPin:");
 }
 
 void promise_pins_ours(uint64_t bytes)
@@ -302,7 +310,10 @@ void promise_pins_ours(uint64_t bytes)
 /* Memory that others may have pinned, or that is locked: its pages must stay as they are. */
 static bool pinned_or_locked(void)
 {
-    return promise_pins() > atomic_load(&ours) || status("\nVmLck:") != 0;
+    char status[STATUS];
+
+    read_status(status, sizeof(status));
+    return line(status, "\nVmPin:") > atomic_load(&ours) || line(status, "\nVmLck:") != 0;
 }
 
 /*
@@ -400,6 +411,13 @@ static bool shows_ring(const struct portus_source *source, uintptr_t start, uint
            mapping.end >= end && of_ring(&mapping);
 }
 
+/* Puts memory of no file, with zeros, in the place of what is there. */
+static void empty(uintptr_t start, uintptr_t end, int protection)
+{
+    syscall(SYS_mmap, start, end - start, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+            0L);
+}
+
 /* With the lock. Whether it was. */
 static bool make(struct portus_writer *writer, uintptr_t to, const struct portus_slot *slot,
                  uint64_t from)
@@ -424,14 +442,12 @@ static bool make(struct portus_writer *writer, uintptr_t to, const struct portus
         log_debug("a promise cannot be mapped: %s", strerror(errno));
         /* Before 6.12 what was there may be gone. */
         if (!ordinary(&writer->source, start, end))
-            syscall(SYS_mmap, start, end - start, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0L);
+            empty(start, end, PROT_READ | PROT_WRITE);
         return false;
     }
     atomic_store(&promise_made, true);
     if (!shows_ring(&writer->source, start, end)) {
-        syscall(SYS_mmap, start, end - start, PROT_READ | PROT_WRITE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0L);
+        empty(start, end, PROT_READ | PROT_WRITE);
         return false;
     }
     mappings++;
@@ -616,11 +632,13 @@ bool promise_crc(struct portus_writer *writer, const void *data, size_t length, 
 struct view {
     const struct portus_source *source;
     struct portus_source own;
+    struct guard guard;
     bool used;
 };
 
 static void view_open(struct view *view)
 {
+    view->guard = shim_guard();
     view->own = (struct portus_source){-1, -1};
     view->used = shim_own() && shim_use();
     view->source = view->used && shim.writer.source.maps >= 0 ? &shim.writer.source : &view->own;
@@ -633,33 +651,22 @@ static void view_close(struct view *view)
     portus_source_close(&view->own);
     if (view->used)
         shim_done();
+    shim_unguard(&view->guard);
 }
 
-/* Calls each(mapping, start, end, argument) for the parts of a range that may be promised. */
-static void each_part(const struct portus_source *source, uintptr_t start, uintptr_t end,
-                      void (*each)(const struct portus_mapping *, uintptr_t, uintptr_t, bool),
-                      bool argument)
+/* The next mapping that begins below `end` and may be a promise's. */
+static bool next_part(struct portus_walk *walk, uintptr_t end, struct portus_mapping *part)
 {
-    struct portus_mapping mapping;
-    struct portus_walk walk;
-
-    portus_walk_begin(&walk, source, start);
-    while (portus_walk_next(&walk, &mapping) && mapping.start < end)
-        if (of_rings(&mapping))
-            each(&mapping, mapping.start > start ? mapping.start : start, least(mapping.end, end),
-                 argument);
+    while (portus_walk_next(walk, part) && part->start < end)
+        if (of_rings(part))
+            return true;
+    return false;
 }
 
-static void fill_part(const struct portus_mapping *mapping, uintptr_t start, uintptr_t end,
-                      bool unused)
+static int protection_of(uint32_t flags)
 {
-    fill(mapping, start, end);
-}
-
-static int protection_of(const struct portus_mapping *mapping)
-{
-    return ((mapping->flags & PORTUS_MAPPING_READ) ? PROT_READ : 0) |
-           ((mapping->flags & PORTUS_MAPPING_WRITE) ? PROT_WRITE : 0);
+    return ((flags & PORTUS_MAPPING_READ) ? PROT_READ : 0) |
+           ((flags & PORTUS_MAPPING_WRITE) ? PROT_WRITE : 0);
 }
 
 /* Puts one anonymous mapping with the same bytes in the place of what is there. */
@@ -679,69 +686,67 @@ static bool replace(uintptr_t start, uintptr_t end, int protection)
     return false;
 }
 
-static void end_part(const struct portus_mapping *mapping, uintptr_t start, uintptr_t end,
-                     bool keep)
+/* replace, also of what may not be read yet. */
+static void keep(uintptr_t start, uintptr_t end, int protection)
 {
-    int protection = protection_of(mapping);
-
-    if (!keep)
-        syscall(SYS_mmap, start, end - start, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-                -1, 0L);
-    else if ((protection & PROT_READ) ||
-             syscall(SYS_mprotect, start, end - start, PROT_READ) == 0) {
-        if (!replace(start, end, protection))
-            syscall(SYS_mprotect, start, end - start, protection);
-    }
+    if (!(protection & PROT_READ) && syscall(SYS_mprotect, start, end - start, PROT_READ) != 0)
+        return;
+    if (!replace(start, end, protection))
+        syscall(SYS_mprotect, start, end - start, protection);
 }
 
-static void in_range(const void *start, size_t length,
-                     void (*each)(const struct portus_mapping *, uintptr_t, uintptr_t, bool),
-                     bool argument)
+enum change { FILL, KEEP, EMPTY };
+
+static void change_range(const void *start, size_t length, enum change change)
 {
     uintptr_t at = page_down((uintptr_t)start), end = page_up((uintptr_t)start + length);
-    struct guard guard;
+    struct portus_mapping part;
+    struct portus_walk walk;
     struct view view;
 
     if (!atomic_load(&promise_made) || end <= at)
         return;
-    guard = shim_guard();
     view_open(&view);
     portus_lock(&lock);
-    each_part(view.source, at, end, each, argument);
+    portus_walk_begin(&walk, view.source, at);
+    while (next_part(&walk, end, &part)) {
+        uintptr_t from = part.start > at ? part.start : at, to = least(part.end, end);
+        if (change == FILL)
+            fill(&part, from, to);
+        else if (change == KEEP)
+            keep(from, to, protection_of(part.flags));
+        else
+            empty(from, to, protection_of(part.flags));
+    }
     portus_unlock(&lock);
     view_close(&view);
-    shim_unguard(&guard);
 }
 
 void promise_settle_range(const void *start, size_t length)
 {
-    in_range(start, length, fill_part, false);
+    change_range(start, length, FILL);
+}
+
+void promise_end_range(void *start, size_t length, bool kept)
+{
+    change_range(start, length, kept ? KEEP : EMPTY);
 }
 
 bool promise_any(const void *start, size_t length)
 {
     uintptr_t at = page_down((uintptr_t)start), end = page_up((uintptr_t)start + length);
-    struct portus_mapping mapping;
+    struct portus_mapping part;
     struct portus_walk walk;
-    struct guard guard;
     struct view view;
-    bool any = false;
+    bool any;
 
     if (!atomic_load(&promise_made))
         return false;
-    guard = shim_guard();
     view_open(&view);
     portus_walk_begin(&walk, view.source, at);
-    while (!any && portus_walk_next(&walk, &mapping) && mapping.start < end)
-        any = of_rings(&mapping);
+    any = next_part(&walk, end, &part);
     view_close(&view);
-    shim_unguard(&guard);
     return any;
-}
-
-void promise_end_range(void *start, size_t length, bool keep)
-{
-    in_range(start, length, end_part, keep);
 }
 
 /* Whether they are several, and all such as a promise leaves in ordinary memory. */
@@ -760,28 +765,24 @@ static bool to_be_joined(const struct portus_source *source, uintptr_t start, ui
         pieces++;
         at = mapping.end;
     }
-    *protection = ((flags & PORTUS_MAPPING_READ) ? PROT_READ : 0) |
-                  ((flags & PORTUS_MAPPING_WRITE) ? PROT_WRITE : 0);
+    *protection = protection_of(flags);
     return at >= end && pieces > 1 && (flags & PORTUS_MAPPING_READ);
 }
 
 bool promise_join(void *start, size_t length)
 {
     uintptr_t at = (uintptr_t)start, end = page_up(at + length);
-    struct guard guard;
     struct view view;
     int protection;
     bool done;
 
     if (!atomic_load(&promise_made) || end <= at || page_down(at) != at)
         return false;
-    guard = shim_guard();
     view_open(&view);
     portus_lock(&lock);
     done = to_be_joined(view.source, at, end, &protection) && replace(at, end, protection);
     portus_unlock(&lock);
     view_close(&view);
-    shim_unguard(&guard);
     return done;
 }
 

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * promise_settle.c -- promised memory becomes ordinary, and its slots are given back
+ *
+ * A slot is given back only when no private mapping of it is left anywhere in the process
+ * that has a page which is not its own. Two looks must agree, as a mapping may just be moved.
+ *
+ * Promised memory is settled by having the kernel copy each page as for a write.
+ */
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "client/slot.h"
+#include "origin.h"
+#include "promise_private.h"
+#include "shim.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define LOOKS 2
+
+static void drop(struct portus_writer *writer, unsigned number)
+{
+    if (!promises.entry[number].written)
+        origin_unsaved(promises.entry[number].device, promises.entry[number].slot.length);
+    portus_slot_give(writer, &promises.entry[number].slot);
+    promises.entry[number] = promises.entry[--promises.count];
+}
+
+/* Whether a part of the ring's data has bytes of this slot. */
+static bool has(uint64_t start, uint64_t end, const struct portus_slot *slot)
+{
+    return slot->position < end && start < slot->position + slot->length;
+}
+
+/* The mapping shows this part of the ring's data; says so of the slots in it. */
+static void need(uint64_t start, uint64_t end)
+{
+    for (unsigned i = 0; i < promises.count; i++)
+        promises.entry[i].needed |= has(start, end, &promises.entry[i].slot);
+}
+
+/*
+ * Before 5.14, when it does not know MADV_POPULATE_WRITE: the kernel writes to each page what is
+ * there, as it fails where we would be killed: another thread may just have unmapped it.
+ */
+static void touch(uintptr_t start, uintptr_t end)
+{
+    uint32_t nobody = 0;
+
+    for (uintptr_t at = start; at < end; at += PAGE)
+        syscall(SYS_futex, &nobody, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0L, 0L, at,
+                FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, 0));
+}
+
+static bool knows_populate(void)
+{
+    static _Atomic int known; /* 1 yes, 2 no */
+
+    if (known == 0)
+        known = syscall(SYS_madvise, NULL, 0L, MADV_POPULATE_WRITE) == 0 ? 1 : 2;
+    return known == 1;
+}
+
+void promise_fill(const struct portus_mapping *mapping, uintptr_t start, uintptr_t end)
+{
+    if (!(mapping->flags & PORTUS_MAPPING_WRITE))
+        return;
+    if (knows_populate())
+        syscall(SYS_madvise, start, end - start, MADV_POPULATE_WRITE);
+    else
+        touch(start, end);
+}
+
+/* Whether a part of a mapping has pages that are still the ring's. */
+static bool depends(const struct portus_source *source, uintptr_t start, uintptr_t end)
+{
+    uintptr_t from, to;
+
+    return portus_pages_own(source, start, end, &from, &to) <= 0 || from != start || to != end;
+}
+
+/* Whether a mapping shows nothing but slots that were written, or nobody's. */
+static bool all_written(uint64_t start, uint64_t end)
+{
+    for (unsigned i = 0; i < promises.count; i++)
+        if (!promises.entry[i].written && has(start, end, &promises.entry[i].slot))
+            return false;
+    return true;
+}
+
+/* Looks at all mappings of the ring, and adds which slots they need. False: not to be seen. */
+static bool look(const struct portus_source *source, enum promise_wish wish)
+{
+    struct portus_mapping mapping;
+    struct portus_walk walk;
+
+    promises.mappings = 0;
+    if (source->maps < 0 || source->pages < 0)
+        return false;
+    portus_walk_begin(&walk, source, 0);
+    while (portus_walk_next(&walk, &mapping)) {
+        uint64_t start, end;
+
+        if (!promise_of_ring(&mapping) || mapping.offset < PORTUS_RING_DATA)
+            continue;
+        promises.mappings++;
+        start = mapping.offset - PORTUS_RING_DATA;
+        end = start + (mapping.end - mapping.start);
+        if (!depends(source, mapping.start, mapping.end))
+            continue;
+        if (wish == PROMISE_SETTLE_ALL ||
+            (wish == PROMISE_SETTLE_WRITTEN && all_written(start, end))) {
+            promise_fill(&mapping, mapping.start, mapping.end);
+            if (!depends(source, mapping.start, mapping.end))
+                continue;
+        }
+        need(start, end);
+    }
+    return true;
+}
+
+void promise_reclaim(struct portus_writer *writer, enum promise_wish wish)
+{
+    if (promises.count == 0 && promises.mappings < MAPPINGS)
+        return;
+    for (unsigned i = 0; i < promises.count; i++)
+        promises.entry[i].needed = promises.entry[i].kept;
+    for (unsigned looks = 0; looks < LOOKS; looks++)
+        if (!look(&writer->source, looks == 0 ? wish : PROMISE_LOOK))
+            return;
+    for (unsigned i = promises.count; i-- > 0;)
+        if (!promises.entry[i].needed)
+            drop(writer, i);
+}
+
+static void reclaim_of(struct portus_writer *writer, enum promise_wish wish)
+{
+    if (!promise_enter(writer))
+        return;
+    promise_reclaim(writer, wish);
+    portus_unlock(&promises.lock);
+}
+
+void promise_relieve(struct portus_writer *writer)
+{
+    reclaim_of(writer, PROMISE_SETTLE_ALL);
+}
+
+static void settle(enum promise_wish wish)
+{
+    struct guard guard;
+
+    if (!atomic_load(&promise_made) || !shim_own() || !shim_use())
+        return;
+    guard = shim_guard();
+    reclaim_of(&shim.writer, wish);
+    shim_unguard(&guard);
+    shim_done();
+}
+
+void promise_settle(void)
+{
+    settle(PROMISE_SETTLE_ALL);
+}
+
+void promise_rest(void)
+{
+    settle(PROMISE_SETTLE_WRITTEN);
+}
+
+/* --- fork --- */
+
+void promise_before_fork(void)
+{
+    portus_lock(&promises.lock);
+    if (promises.count == 0 || !atomic_load(&shim.connected) ||
+        promises.opened != shim.writer.opened)
+        return;
+    promise_reclaim(&shim.writer, PROMISE_SETTLE_ALL);
+    for (unsigned i = 0; i < promises.count; i++) /* what could not be settled the child has, too */
+        promises.entry[i].kept = true;
+}
+
+void promise_after_fork(void)
+{
+    portus_unlock(&promises.lock);
+}

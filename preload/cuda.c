@@ -236,25 +236,30 @@ static void noted(const struct cuda_call *call)
     shim_unguard(&guard);
 }
 
+/* As if we were not there. */
+static int plainly(const struct cuda_call *call)
+{
+    return call->real(call->to, call->from, call->length, call->fourth, call->fifth);
+}
+
 int cuda_copy(const struct cuda_call *call)
 {
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED, error;
     bool can = false;
 
     if (inside || !wanted())
-        return call->real(call->to, call->from, call->length, call->fourth, call->fifth);
+        return plainly(call);
     if (call->length >= LEAST)
         noted(call);
     if (!atomic_load(&shim.connected) || !driver() || !shim_use())
-        return call->real(call->to, call->from, call->length, call->fourth, call->fifth);
+        return plainly(call);
     inside = true;
     if (call->length >= LEAST && (files_saving() || origin_saved(call->from, call->length))) {
         cu.cuThreadExchangeStreamCaptureMode(&mode);
         can = !atomic_load(&shim.writer.gone) && redirectable(call);
         cu.cuThreadExchangeStreamCaptureMode(&mode);
     }
-    error = can ? redirect(call)
-                : call->real(call->to, call->from, call->length, call->fourth, call->fifth);
+    error = can ? redirect(call) : plainly(call);
     if (error == CUDA_SUCCESS)
         pin();
     inside = false;

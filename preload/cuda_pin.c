@@ -41,10 +41,16 @@ static struct {
     size_t bytes;
 } left;
 
+/* Of this writer's ring. */
+static uint64_t pinned_now(void)
+{
+    return opened == shim.writer.opened ? atomic_load(&pinned) : 0;
+}
+
 uint64_t cuda_pin_begin(void)
 {
     atomic_fetch_add(&copies, 1);
-    return atomic_load(&busy) || opened != shim.writer.opened ? 0 : atomic_load(&pinned);
+    return atomic_load(&busy) ? 0 : pinned_now();
 }
 
 void cuda_pin_end(void)
@@ -73,7 +79,7 @@ static uint64_t limit(void)
 /* How much is to be pinned now. */
 static uint64_t wished(struct portus_writer *writer)
 {
-    uint64_t now = opened == writer->opened ? atomic_load(&pinned) : 0;
+    uint64_t now = pinned_now();
     uint64_t ring = atomic_load(&writer->session->ring_bytes);
 
     if (atomic_load(&writer->gone) || atomic_load(&writer->session->unpin) != 0 ||
@@ -131,9 +137,7 @@ static void change(const struct cuda_pin_driver *driver, uint64_t wish)
 
 bool cuda_pin_due(void)
 {
-    uint64_t now = opened == shim.writer.opened ? atomic_load(&pinned) : 0;
-
-    return left.ring != NULL || wished(&shim.writer) != now;
+    return left.ring != NULL || wished(&shim.writer) != pinned_now();
 }
 
 void cuda_pin_turn(const struct cuda_pin_driver *driver)
@@ -147,7 +151,7 @@ void cuda_pin_turn(const struct cuda_pin_driver *driver)
 
 void cuda_pin_leave(void)
 {
-    if (opened != shim.writer.opened || atomic_load(&pinned) == 0)
+    if (pinned_now() == 0)
         return;
     if (left.ring == NULL) {
         left.ring = shim.writer.link.ring;

@@ -34,13 +34,20 @@ enum which {
     WHICH_COUNT
 };
 
+#define CUDA_COPY(name, library, base, own, stream, text) cuda_function name;
+#define CUDA_PINS(name, library, base, text) cuda_function name;
+#include "cuda_hooks.def"
+#undef CUDA_COPY
+#undef CUDA_PINS
+
 static const struct {
     const char *name, *base;
+    cuda_function *ours;
     enum library library;
     bool own_stream, pins;
 } hooks[] = {
-#define CUDA_COPY(name, library, base, own, stream, text) {#name, base, library, own, false},
-#define CUDA_PINS(name, library, base, text) {#name, base, library, false, true},
+#define CUDA_COPY(name, library, base, own, stream, text) {#name, base, name, library, own, false},
+#define CUDA_PINS(name, library, base, text) {#name, base, name, library, false, true},
 #include "cuda_hooks.def"
 #undef CUDA_COPY
 #undef CUDA_PINS
@@ -55,20 +62,6 @@ static struct {
 
 /* What dlsym or cuGetProcAddress gave first. */
 static cuda_function *_Atomic given[WHICH_COUNT];
-
-#define CUDA_COPY(name, library, base, own, stream, text) cuda_function name;
-#define CUDA_PINS(name, library, base, text) cuda_function name;
-#include "cuda_hooks.def"
-#undef CUDA_COPY
-#undef CUDA_PINS
-
-static cuda_function *const ours[] = {
-#define CUDA_COPY(name, library, base, own, stream, text) name,
-#define CUDA_PINS(name, library, base, text) name,
-#include "cuda_hooks.def"
-#undef CUDA_COPY
-#undef CUDA_PINS
-};
 
 static void *symbol_in(void *library, const char *name)
 {
@@ -154,10 +147,10 @@ static void *instead(enum which which, void *found)
 {
     cuda_function *real = (cuda_function *)(uintptr_t)found, *nothing = NULL;
 
-    if (real == ours[which] ||
+    if (real == hooks[which].ours ||
         (!atomic_compare_exchange_strong(&given[which], &nothing, real) && nothing != real))
         return found; /* another one than before: it is called without us */
-    return (void *)(uintptr_t)ours[which];
+    return (void *)(uintptr_t)hooks[which].ours;
 }
 
 /* --- pointers that the driver gives --- */
@@ -241,7 +234,7 @@ static void *ours_by_name(const char *name, enum which *which)
         return (void *)(uintptr_t)cuGetProcAddress_v2;
     for (*which = 0; *which < WHICH_COUNT; (*which)++)
         if (strcmp(hooks[*which].name, name) == 0)
-            return (void *)(uintptr_t)ours[*which];
+            return (void *)(uintptr_t)hooks[*which].ours;
     return NULL;
 }
 

@@ -25,8 +25,7 @@ static unsigned copied; /* the next place, unless it is not taken yet */
 static struct range {
     uint64_t from, to; /* from == to: none */
 } ranges[RANGES];
-static unsigned used, learned; /* places that are; the next one to be overwritten */
-static _Atomic bool any;
+static _Atomic unsigned learned; /* the next place */
 
 void origin_copied(const void *to, uint64_t from, size_t length)
 {
@@ -37,6 +36,8 @@ void origin_copied(const void *to, uint64_t from, size_t length)
 
 static struct range *covering(uint64_t from, uint64_t to)
 {
+    unsigned used = learned < RANGES ? learned : RANGES;
+
     for (unsigned i = 0; i < used; i++)
         if (ranges[i].from <= from && to <= ranges[i].to && from < to)
             return &ranges[i];
@@ -49,8 +50,6 @@ static void learn(uint64_t from, uint64_t to)
         return;
     ranges[learned % RANGES] = (struct range){from, to};
     learned++;
-    used = learned < RANGES ? learned : RANGES;
-    any = true;
 }
 
 void origin_written(const void *data, size_t length)
@@ -74,7 +73,7 @@ bool origin_saved(uint64_t from, size_t length)
 {
     bool saved;
 
-    if (!any)
+    if (learned == 0)
         return false;
     portus_lock(&lock);
     saved = covering(from, from + length) != NULL;
@@ -96,6 +95,6 @@ void origin_forget(void)
 {
     memset(&lock, 0, sizeof(lock));
     memset(copies, 0, sizeof(copies));
-    copied = used = learned = 0;
-    any = false;
+    copied = 0;
+    learned = 0;
 }

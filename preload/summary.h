@@ -12,10 +12,8 @@
 
 void summary_waited(uint64_t nanoseconds); /* in publishing calls and at the end */
 void summary_captured_file(void);
-/* Of these: bytes that no CPU copied. */
-void summary_referred(uint64_t bytes);
-
 void summary_captured(uint64_t bytes, uint64_t nanoseconds);
+void summary_referred(uint64_t bytes);                    /* of these: no CPU copied them */
 void summary_plain(uint64_t bytes, uint64_t nanoseconds); /* a sampled write */
 void summary_refused(enum verdict verdict);
 void summary_share(struct portus_control *control); /* what it has not been told of */

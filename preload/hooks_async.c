@@ -28,7 +28,6 @@
         int error = file != NULL ? file_release(file, job->aio_fildes) : 0;                        \
                                                                                                    \
         promise_settle();                                                                          \
-                                                                                                   \
         if (error != 0) {                                                                          \
             errno = error;                                                                         \
             return -1;                                                                             \
@@ -62,9 +61,7 @@ int io_submit(void *context, long count, void **jobs);
 
 EXPORT int io_submit(void *context, long count, void **jobs)
 {
-    int saved = errno, result = shim_release_all();
-
-    promise_settle(); /* the kernel may read it when the call has returned */
+    int saved = errno, result = shim_release_queued();
 
     if (result != 0)
         return result;
@@ -91,8 +88,7 @@ EXPORT int io_submit(void *context, long count, void **jobs)
             found = (int(*) parameters)(uintptr_t)real_beside(__builtin_return_address(0), #name); \
         if (found == NULL)                                                                         \
             return -ENOSYS;                                                                        \
-        error = shim_release_all();                                                                \
-        promise_settle();                                                                          \
+        error = shim_release_queued();                                                             \
         return error != 0 ? error : found arguments;                                               \
     }
 

@@ -30,7 +30,6 @@
 #include <utime.h>
 
 #include "file.h"
-#include "promise.h"
 #include "real.h"
 #include "shim.h"
 #include "syscalls.h"
@@ -145,9 +144,7 @@ static int set_times(int at, const char *path, const struct timespec times[2], i
 /* Before the kernel carries out what is queued. False: errno says what was lost before. */
 static bool released(void)
 {
-    int error = shim_release_all();
-
-    promise_settle();
+    int error = shim_release_queued();
 
     if (error != 0)
         errno = -error;

@@ -521,6 +521,14 @@ int shim_release_all(void)
     return error;
 }
 
+int shim_release_queued(void)
+{
+    int error = shim_release_all();
+
+    promise_settle();
+    return error;
+}
+
 void shim_release_open(void)
 {
     struct guard guard;

@@ -142,6 +142,9 @@ bool shim_give_up(void);
  */
 int shim_release_all(void);
 
+/* The same, and memory that is promised is filled: the kernel may use both after the call. */
+int shim_release_queued(void);
+
 /* The same for those that the program still has open: a child is about to get them. */
 void shim_release_open(void);
 

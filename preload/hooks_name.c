@@ -8,14 +8,20 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/futex.h"
+#include "common/log.h"
 #include "habit.h"
 #include "real.h"
 #include "shim.h"
+
+#define KEPT_NS 10000000000ull
+#define LEFT_NS 100000000ull /* in which portusd closes what the agent has closed */
 
 /* False: errno is that of a file that is incomplete. */
 static bool after_all(const char *call)
@@ -73,11 +79,39 @@ DESTROYS(rmdir, (const char *path), (path))
 PUBLISHES(mkdir, (const char *path, mode_t mode), (path, mode))
 PUBLISHES(mkdirat, (int at, const char *path, mode_t mode), (at, path, mode))
 
+/*
+ * What was busy may be so because a file is held for the store: waits a moment, for 10 s in all.
+ * False: it is not, or that was all. began, last: 0 at first. Leaves errno alone.
+ */
+static bool kept(const char *path, uint64_t *began, uint64_t *last)
+{
+    struct portus_control *control = shim_control();
+    uint64_t now = portus_now();
+    int saved = errno;
+
+    if (control == NULL ||
+        (*began == 0 && atomic_load(&control->store) == 0 && atomic_load(&control->keeping) == 0))
+        return false;
+    if (*began == 0)
+        *began = *last = now;
+    if (atomic_load(&control->keeping) != 0)
+        *last = now;
+    if (now - *began > KEPT_NS) {
+        log_warn("%s: is busy, perhaps as portusd still reads a checkpoint there", path);
+        return false;
+    }
+    if (now - *last >= LEFT_NS)
+        return false;
+    poll(NULL, 0, 2);
+    errno = saved;
+    return true;
+}
+
 /* Plainly it would not be busy with what the store reads there. */
 #define UNMOUNTS(name, parameters, arguments)                                                      \
     EXPORT int name parameters                                                                     \
     {                                                                                              \
-        struct shim_keeping keeping = {0};                                                         \
+        uint64_t began = 0, last = 0;                                                              \
         int result;                                                                                \
                                                                                                    \
         if (!after_all(__func__))                                                                  \
@@ -85,7 +119,7 @@ PUBLISHES(mkdirat, (int at, const char *path, mode_t mode), (at, path, mode))
         shim_clear();                                                                              \
         do                                                                                         \
             result = real_##name arguments;                                                        \
-        while (result < 0 && errno == EBUSY && shim_kept(&keeping, path));                         \
+        while (result < 0 && errno == EBUSY && kept(path, &began, &last));                         \
         return result;                                                                             \
     }
 

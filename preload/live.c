@@ -6,20 +6,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "common/futex.h"
-#include "common/log.h"
 #include "file.h"
 #include "file_private.h"
 #include "shim.h"
-
-#define KEPT_NS 10000000000ull
-#define LEFT_NS 100000000ull /* in which portusd closes what the agent has closed */
 
 /* The entry of a file of this job that is in one of the states from first to last. */
 static struct portus_file *find(uint64_t device, uint64_t inode, uint32_t first, uint32_t last)
@@ -101,25 +95,4 @@ void live_release(uint64_t device, uint64_t inode)
     if (!ours)
         shim_barrier_untold_of("open");
     shim_unguard(&guard);
-}
-
-bool shim_kept(struct shim_keeping *keeping, const char *path)
-{
-    struct portus_control *control = shim_control();
-    uint64_t now = portus_now();
-    int saved = errno;
-
-    if (control == NULL || (keeping->began == 0 && atomic_load(&control->store) == 0 &&
-                            atomic_load(&control->keeping) == 0))
-        return false;
-    if (keeping->began == 0)
-        keeping->began = keeping->last = now;
-    if (atomic_load(&control->keeping) != 0)
-        keeping->last = now;
-    if (now - keeping->began > KEPT_NS)
-        log_warn("%s: is busy, perhaps as portusd still reads a checkpoint there", path);
-    else if (now - keeping->last < LEFT_NS)
-        poll(NULL, 0, 2);
-    errno = saved;
-    return now - keeping->began <= KEPT_NS && now - keeping->last < LEFT_NS;
 }

@@ -113,13 +113,6 @@ void shim_trace_wait(const char *call, uint64_t began);
 /* After it, before a name is deleted: no copy of ours may keep the file alive (on NFS, as .nfs). */
 void shim_clear(void);
 
-/* What was busy may be so because a file is held for the store: waits a moment, for 10 s in all.
- * False: it is not, or that was all; zeroes to begin with. Leaves errno alone. */
-struct shim_keeping {
-    uint64_t began, last;
-};
-bool shim_kept(struct shim_keeping *keeping, const char *path);
-
 /* After path has got its name: the store, where there is one, keeps it by that. */
 void shim_renamed(int at, const char *path);
 

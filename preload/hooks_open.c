@@ -25,18 +25,18 @@
 #include "shim.h"
 #include "syscalls.h"
 
-/* Three tests are all that opening for reading costs. */
+/* Three tests are all that opening for reading costs, where it waits for a live file. */
 #define READS(flags) (((flags) & (O_ACCMODE | O_CREAT | O_TRUNC)) == O_RDONLY)
-#define PASSES(flags) (READS(flags) && restore_off() && !shim_live())
+#define WAITS(flags) (READS(flags) && !((flags)&O_NONBLOCK))
+#define PASSES(flags) (WAITS(flags) && restore_off() && !shim_live())
 
 /* What has bytes to be read, and may be waited for. */
-#define RESTORES(flags)                                                                            \
-    (READS(flags) && !((flags) & (O_PATH | O_DIRECTORY | O_NONBLOCK)) && restore_on())
+#define RESTORES(flags) (WAITS(flags) && !((flags) & (O_PATH | O_DIRECTORY)) && restore_on())
 
 /* Around an open, whichever function does it. */
 #define OPENED(at, path, flags, call)                                                              \
     do {                                                                                           \
-        if (PASSES(flags) || (READS(flags) && !restore_on() && !shim_live()))                      \
+        if (PASSES(flags) || (WAITS(flags) && !restore_on() && !shim_live()))                      \
             return call;                                                                           \
         live_before_open(at, path, flags);                                                         \
         int error_ = policy_open(at, path, flags);                                                 \

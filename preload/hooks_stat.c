@@ -3,7 +3,8 @@
  * hooks_stat.c -- sizes as the program wrote them, and metadata that must stay as set
  *
  * The real call is made first and its answer corrected: only while files are live,
- * and only for those.
+ * and only for those. A process that has captured nothing does not know the job's agent.
+ * It looks for one when a file is such as a live one may be.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 #include <sys/sysmacros.h>
 #include <sys/time.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 #include <utime.h>
 
@@ -25,12 +27,32 @@
 #include "shim.h"
 #include "syscalls.h"
 
+#define LATELY_S 600
+
 /* Counts the files that have become ordinary ones. */
 static inline uint32_t settled(void)
 {
     struct portus_control *control = shim_control();
 
     return control != NULL ? atomic_load(&control->finished) : 0;
+}
+
+/*
+ * A live file was made, or drained, lately; or it waits for long, and room is reserved beyond
+ * its end. st_blocks counts 512 bytes on all file systems.
+ */
+static bool may_be_live(int64_t ctime, uint64_t size, uint64_t blocks, uint64_t block_size)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    return ctime > now.tv_sec - LATELY_S || blocks * 512 > size + block_size;
+}
+
+static void look(int64_t ctime, uint64_t size, uint64_t blocks, uint64_t block_size)
+{
+    if (!atomic_load(&shim.connected) && may_be_live(ctime, size, blocks, block_size))
+        shim_look();
 }
 
 enum answer { KERNEL, OURS, AGAIN };
@@ -62,7 +84,11 @@ static enum answer whose(uint64_t device, uint64_t inode, uint32_t before, off_t
         int result_ = (int)(call);                                                                 \
         off_t size_ = 0;                                                                           \
                                                                                                    \
-        if (result_ != 0 || (before_ == settled() && !shim_live()) || !S_ISREG(status->st_mode))   \
+        if (result_ != 0 || !S_ISREG(status->st_mode))                                             \
+            return result_;                                                                        \
+        look(status->st_ctime, (uint64_t)status->st_size, (uint64_t)status->st_blocks,             \
+             (uint64_t)status->st_blksize);                                                        \
+        if (before_ == settled() && !shim_live())                                                  \
             return result_;                                                                        \
         switch (whose(status->st_dev, status->st_ino, before_, &size_)) {                          \
         case OURS:                                                                                 \
@@ -122,6 +148,8 @@ EXPORT int statx(int at, const char *path, int flags, unsigned mask, struct stat
 
     if (result != 0 || !(status->stx_mask & STATX_SIZE))
         return result;
+    look(status->stx_mask & STATX_CTIME ? status->stx_ctime.tv_sec : INT64_MAX, status->stx_size,
+         status->stx_blocks, status->stx_blksize);
     switch (whose(makedev(status->stx_dev_major, status->stx_dev_minor), status->stx_ino, before,
                   &size)) {
     case OURS:
@@ -141,6 +169,7 @@ EXPORT int statx(int at, const char *path, int flags, unsigned mask, struct stat
 #define WALKS(type, name, parameters, arguments)                                                   \
     EXPORT type name parameters                                                                    \
     {                                                                                              \
+        shim_look();                                                                               \
         if (shim_live())                                                                           \
             shim_barrier();                                                                        \
         return real_##name arguments;                                                              \
@@ -165,6 +194,7 @@ static void settle_path(int at, const char *path, int flags)
     struct statx status;
     int saved = errno;
 
+    shim_look();
     if (shim_live() && syscall(SYS_statx, at, path == NULL ? "" : path,
                                (flags & AT_SYMLINK_NOFOLLOW) | (path == NULL ? AT_EMPTY_PATH : 0),
                                STATX_INO, &status) == 0)

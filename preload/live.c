@@ -42,11 +42,14 @@ static struct portus_file *find_live(uint64_t device, uint64_t inode)
 
 void live_before_open(int at, const char *path, int flags)
 {
-    struct portus_control *control = shim_control();
+    struct portus_control *control;
     struct statx status;
     bool any = (flags & O_NONBLOCK) != 0; /* it would not wait for the lease */
     int saved = errno;
 
+    if (any)
+        shim_look();
+    control = shim_control();
     if (control == NULL || path == NULL || !shim_own())
         return;
     for (unsigned i = 0; i < PORTUS_FILES && !any; i++) {

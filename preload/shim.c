@@ -45,6 +45,7 @@
 #define REFUSED_NS 60000000000ull /* then an agent is tried again */
 #define SILENT_NS 100000000ull    /* of looking for one that does not answer: not too often */
 #define SILENT_PART 20
+#define LOOKED_NS 1000000ull      /* in which no agent begins, and captures a file to its end */
 #define GLIBC_SIGNALS (3ul << 31) /* 32 and 33: cancellation, setuid of all threads */
 
 struct shim shim;
@@ -389,6 +390,24 @@ static bool look(void)
     return true;
 }
 
+void shim_look(void)
+{
+    static _Atomic uint64_t looked;
+    uint64_t now = portus_now();
+    struct guard guard;
+
+    if (atomic_load(&shim.connected) || now - atomic_load(&looked) < LOOKED_NS || !shim_on() ||
+        !shim_own() || shim.env.mode == PORTUS_REPORT)
+        return;
+    guard = shim_guard();
+    portus_lock(&shim.lock);
+    if (!atomic_load(&shim.connected))
+        look();
+    portus_unlock(&shim.lock);
+    atomic_store(&looked, portus_now());
+    shim_unguard(&guard);
+}
+
 /* The error of a file a writer that was closed since, as its agent was gone. */
 static int untold(void)
 {
@@ -484,18 +503,10 @@ void shim_wait_executable(int at, const char *path, int flags)
 {
     struct portus_control *control;
     struct statx status;
-    struct guard guard;
     int saved = errno;
     uint64_t began = portus_now();
 
-    if (!shim_on() || !shim_own())
-        return;
-    guard = shim_guard();
-    portus_lock(&shim.lock);
-    if (!atomic_load(&shim.connected))
-        look();
-    portus_unlock(&shim.lock);
-    shim_unguard(&guard);
+    shim_look();
     control = shim_control();
     if (control != NULL && syscall(SYS_statx, at, path, flags, STATX_INO, &status) == 0)
         while (live_known(makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino) &&

@@ -97,6 +97,12 @@ static inline bool shim_unordered(void)
 }
 
 /*
+ * Before a process that may have no part in the job's saves asks for a file of theirs: finds the
+ * job's agent where there is one. Costs little where there is none. Leaves errno alone.
+ */
+void shim_look(void);
+
+/*
  * Waits for all that was captured by this job: before a publishing call, named for the
  * timeline (NULL: by the caller). 0 or -errno.
  */

@@ -4,50 +4,13 @@
 # Right: each sees what has been written so far, or is told EAGAIN, which passes; nobody's bytes are lost.
 # run: script root slow timeout=200
 import os
-import signal
-import subprocess
-import sys
-import threading
 import time
 
-from lib import agents, program, summary, trial
+from lib import program, trial
+from lib.saver import CREATE, Saver, piece, slowed
 
 LEASE_TIME = "/proc/sys/fs/lease-break-time"
 MIB = 1 << 20
-
-
-def piece(seed, n=8 * MIB):
-    return bytes([seed % 251 + 1]) * n
-
-
-class Saver:
-    """A program that does what it is told: one line of Python after the other."""
-
-    TEXT = """
-import os, sys
-def piece(seed, n=8 << 20): return bytes([seed % 251 + 1]) * n
-for line in sys.stdin:
-    exec(line)
-    print("done", flush=True)
-"""
-
-    def __init__(self, **more):
-        self.directory = trial.fresh()
-        self.process = program.start([sys.executable, "-c", self.TEXT], self.directory,
-                                     program.environment(trial.JOB, "all", **more), stdin=subprocess.PIPE)
-
-    def do(self, line):
-        self.process.stdin.write(line.encode() + b"\n")
-        self.process.stdin.flush()
-        trial.until_line(self.process, "done")
-
-    def path(self, name):
-        return os.path.join(self.directory, name)
-
-    def end(self, captured):
-        out = program.finish(self.process, 60)
-        trial.expect(out.status == 0, out.how(), out)
-        trial.expect((summary.captured(out.err) or 0) >= captured, f"captured too few files: {out.err.decode()}", out)
 
 
 def content(path, flags=os.O_RDONLY):
@@ -59,9 +22,6 @@ def content(path, flags=os.O_RDONLY):
         return data
     finally:
         os.close(fd)
-
-
-CREATE = 'fd = os.open("{0}", os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o644); '
 
 
 def nonblocking():
@@ -129,36 +89,24 @@ def again_by_name():
 
 def crowd(count=64, size=4 * MIB):
     """The agent runs a small part of the time, and the kernel waits 5 s for a lease."""
-    over = threading.Event()
-
-    def slow():
-        while not over.wait(0.004):
-            pids = agents.pids(trial.JOB)
-            for pid in pids:
-                agents.kill_one(pid, signal.SIGSTOP)
-            over.wait(0.05)
-            for pid in pids:
-                agents.kill_one(pid, signal.SIGCONT)
-
     with open(LEASE_TIME, encoding="ascii") as f:
         before = f.read()
-    saver, thread, readers = Saver(), threading.Thread(target=slow), []
+    saver, readers = Saver(), []
     saver.do(CREATE.format("warm.ckpt") + "os.write(fd, piece(1)); os.close(fd)")
     env = program.environment(trial.JOB)
     try:
         with open(LEASE_TIME, "w", encoding="ascii") as f:
             f.write("5")
-        thread.start()
-        for i in range(count):
-            saver.do(CREATE.format(f"{i}.ckpt") + f"os.write(fd, piece({i}, {size})); os.write(fd, b'end'); os.close(fd)")
-            readers.append(program.start(["cat", f"{i}.ckpt"], saver.directory, env))
-        for i, reader in enumerate(readers):
-            out = program.finish(reader, 60)
-            trial.expect(out.out == piece(i, size) + b"end", f"reader {i} saw {len(out.out)} bytes, {out.how()}")
-        saver.end(count // 2)
+        with slowed(trial.JOB):
+            for i in range(count):
+                saver.do(CREATE.format(f"{i}.ckpt") +
+                         f"os.write(fd, piece({i}, {size})); os.write(fd, b'end'); os.close(fd)")
+                readers.append(program.start(["cat", f"{i}.ckpt"], saver.directory, env))
+            for i, reader in enumerate(readers):
+                out = program.finish(reader, 60)
+                trial.expect(out.out == piece(i, size) + b"end", f"reader {i} saw {len(out.out)} bytes, {out.how()}")
+            saver.end(count // 2)
     finally:
-        over.set()
-        thread.join()
         with open(LEASE_TIME, "w", encoding="ascii") as f:
             f.write(before)
 

@@ -151,6 +151,11 @@ static void after_fork_child(void)
     shim_unguard(&forking);
 }
 
+/* What pthread_atfork is in glibc; weak, so that a program of another libc can be started. */
+extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *)
+    __attribute__((weak));
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
 bool shim_on(void)
 {
     uint32_t no = 0;
@@ -175,13 +180,15 @@ bool shim_on(void)
         shim.writer.keep[i] = -1;
     portus_descriptor_told = own;
     portus_env_load(&shim.env);
+    if (&__register_atfork == NULL) /* another libc: nothing of it is known */
+        shim.env.mode = PORTUS_OFF;
     portus_log_setup((enum portus_level)shim.env.log_level,
                      shim.env.log_file[0] != '\0' ? shim.env.log_file : NULL, "portus: ");
     portus_log_json(shim.env.log_json);
     if (shim.env.mode != PORTUS_OFF)
         portus_trace_setup(shim.env.trace, program_invocation_short_name);
     if (shim.env.mode != PORTUS_OFF)
-        pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+        __register_atfork(before_fork, after_fork_parent, after_fork_child, __dso_handle);
     atomic_store(&ready, shim.env.mode == PORTUS_OFF ? 3 : 2);
     errno = saved;
     return shim.env.mode != PORTUS_OFF;

@@ -133,6 +133,8 @@ static int welcome(struct agent *agent, struct agent_peer *peer, const struct po
         fds[count++] = state->session[number].ring;
     } else if (peer->role != PORTUS_ROLE_LOOK) {
         return -EPROTO;
+    } else if (agent_peers_count(agent) > AGENT_LOOKERS) {
+        answer.error = -EUSERS;
     }
 send:
     if (answer.error != 0)

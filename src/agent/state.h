@@ -18,7 +18,8 @@
 #include "common/env.h"
 #include "portus/ring.h"
 
-#define AGENT_PEERS 1024
+#define AGENT_PEERS 4096
+#define AGENT_LOOKERS 3584 /* more of those would leave no place for who saves */
 #define AGENT_KEEPS 256
 
 /* A connection. All descriptors here are 0 when there is none: 0 is /dev/null. */

@@ -5,19 +5,17 @@
 # lives, saves go on.
 # run: script timeout=90
 import os
+import resource
 import socket
 import struct
 import subprocess
 import sys
 
 from lib import agents, program, trial
+from lib.stores import message
 
-MAGIC, HELLO, WELCOME, ENGAGE, OFF, STORE = 0x50545553, 1, 2, 3, 4, 64
+HELLO, WELCOME, ENGAGE, OFF, STORE = 1, 2, 3, 4, 64
 save = [trial.test_program("write")]
-
-
-def message(op, value=0, size=0, magic=MAGIC, version=1, length=32, flags=0, error=0):
-    return struct.pack("<IHHIIQIi", magic, version, op, length, value, size, flags, error)
 
 
 def knock(where, *packets, fds=()):
@@ -52,8 +50,10 @@ where = agents.address(trial.JOB)
 trial.expect(where, "the agent listens nowhere")
 before = descriptors()
 files = [os.open("/dev/null", os.O_RDWR), os.open("/etc/passwd", os.O_RDONLY), os.open(d, os.O_RDONLY)]
+said = knock(where, message(HELLO, 2))
+trial.expect(said and said[6] == WELCOME, f"one that looks was told {said}")
 for packets in ([b""], [b"x"], [b"GET / HTTP/1.0\r\n\r\n"], [bytes(32)], [b"\xff" * 4096], [message(HELLO, 1, magic=7)],
-                [message(HELLO, 1, version=99)], [message(HELLO, 1, length=31)], [message(HELLO, 77)], [message(STORE)],
+                [message(HELLO, 1, version=99)], [message(HELLO, 1, length=39)], [message(HELLO, 77)], [message(STORE)],
                 [message(WELCOME)], [message(ENGAGE, 0)], [message(OFF)], [message(HELLO, 1), message(HELLO, 1)],
                 [message(HELLO, 1), message(ENGAGE, 5)], [message(HELLO, 1), message(ENGAGE, 0xffffffff)],
                 [message(HELLO, 2), message(99)], [message(HELLO, 1, 1 << 63)], [message(HELLO, 2)[:17]]):
@@ -70,6 +70,24 @@ for _ in range(400):
     except OSError:
         pass
     crowd.append(s)
+for s in crowd:
+    s.close()
+
+# Very many that only look: the last are refused, and one that saves finds a place.
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
+crowd, refused = [], 0
+while refused < 8 and len(crowd) < hard - 64:
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.connect(where)
+    s.settimeout(5)
+    s.sendall(message(HELLO, 2))
+    if struct.unpack("<i", s.recv(64)[28:32])[0] == 0:
+        crowd.append(s)
+    else:
+        refused += 1
+        s.close()
+trial.compared(save, "a save beside very many", captures=1)
 for s in crowd:
     s.close()
 if os.geteuid() == 0 and (pid := os.fork()) == 0:

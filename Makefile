@@ -121,10 +121,22 @@ $(B)/shim.map: preload/hooks.def preload/cuda_hooks.def scripts/shim-map
 	@mkdir -p $(@D)
 	sh scripts/shim-map preload/hooks.def preload/cuda_hooks.def >$@
 
-$(B)/libportus_shim.so: $(SHIM) $(CLIENT) $(FORMAT) $(COMMON) $(B)/shim.map
-	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-z,defs,-z,lazy,-z,relro,-z,noseparate-code,-z,nodelete \
-	  -Wl,--wrap=syscall,--wrap=clone,--version-script=$(B)/shim.map,-soname,libportus_shim.so -o $@ \
+SHIMLINK  = $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-z,defs,-z,lazy,-z,relro,-z,noseparate-code,-z,nodelete \
+	  -Wl,--wrap=syscall,--wrap=clone,--version-script=$(1),-soname,libportus_shim.so -o $@ \
 	  $(filter-out %/listing.o %/host.o %/metrics.o,$(filter %.o,$^))
+
+$(B)/libportus_shim.so: $(SHIM) $(CLIENT) $(FORMAT) $(COMMON) $(B)/shim.map
+	$(call SHIMLINK,$(B)/shim.map)
+
+# The shim without one line of cuda_hooks.def: test shim/cuda_without.
+$(B)/tests/without/%/libportus_shim.so: $(filter-out %/hooks_cuda.o,$(SHIM)) $(CLIENT) $(FORMAT) $(COMMON) \
+  preload/hooks_cuda.c preload/cuda_hooks.def preload/hooks.def scripts/shim-map
+	@mkdir -p $(@D)
+	sed '/^CUDA_[A-Z]*($*,/d' preload/cuda_hooks.def >$(@D)/cuda_hooks.def
+	sh scripts/shim-map preload/hooks.def $(@D)/cuda_hooks.def >$(@D)/shim.map
+	cp preload/hooks_cuda.c $(@D)
+	$(CC) $(filter-out -MMD -MP,$(BASE)) $(CFLAGS) -Ipreload -c -o $(@D)/hooks_cuda.o $(@D)/hooks_cuda.c
+	$(call SHIMLINK,$(@D)/shim.map) $(@D)/hooks_cuda.o
 
 $(B)/portus-run: scripts/portus-run
 	@mkdir -p $(@D)
@@ -144,6 +156,8 @@ $(B)/tests/unit/%: tests/unit/%.c $(CLIENT) $(FORMAT) $(COMMON)
 
 $(B)/tests/shim/cuda_%: LDLIBS = -L$(B)/tests/emu -l:libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../emu'
 $(filter $(B)/tests/shim/cuda_%,$(SHIMTEST)): $(B)/tests/emu/libcuda.so.1
+$(B)/tests/shim/cuda_calls: LDLIBS += -l:libcudart.so.13
+$(B)/tests/shim/cuda_calls: $(B)/tests/emu/libcudart.so.13
 $(B)/tests/shim/libaio: LDLIBS = -laio
 $(B)/tests/shim/uring: LDLIBS = -luring
 $(B)/tests/shim/%: tests/shim/%.c

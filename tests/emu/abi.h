@@ -19,6 +19,7 @@
 #undef cuEventElapsedTime
 #undef cuGetProcAddress
 #undef cuMemcpyBatchAsync
+#undef cuMemHostRegister
 #undef cuStreamBeginCapture
 #undef cuStreamGetCaptureInfo
 #undef cuStreamUpdateCaptureDependencies

@@ -125,6 +125,12 @@ API cuMemHostRegister_v2(void *memory, size_t size, unsigned flags)
     return emu_leave(error);
 }
 
+API cuMemHostRegister(void *memory, size_t size, unsigned flags); /* of CUDA 4.0 */
+API cuMemHostRegister(void *memory, size_t size, unsigned flags)
+{
+    return cuMemHostRegister_v2(memory, size, flags);
+}
+
 API cuMemHostUnregister(void *memory)
 {
     CUcontext current;

@@ -118,6 +118,21 @@ typedef struct CUDA_MEMCPY2D_st {
     CUarray dstArray;
     size_t dstPitch, WidthInBytes, Height;
 } CUDA_MEMCPY2D;
+typedef struct CUDA_MEMCPY3D_st {
+    size_t srcXInBytes, srcY, srcZ, srcLOD;
+    CUmemorytype srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr srcDevice;
+    CUarray srcArray;
+    void *reserved0;
+    size_t srcPitch, srcHeight, dstXInBytes, dstY, dstZ, dstLOD;
+    CUmemorytype dstMemoryType;
+    void *dstHost;
+    CUdeviceptr dstDevice;
+    CUarray dstArray;
+    void *reserved1;
+    size_t dstPitch, dstHeight, WidthInBytes, Height, Depth;
+} CUDA_MEMCPY3D;
 
 typedef unsigned long long CUmemGenericAllocationHandle;
 typedef enum { CU_MEM_LOCATION_TYPE_DEVICE = 1 } CUmemLocationType;
@@ -257,7 +272,8 @@ typedef enum {
 _Static_assert(sizeof(CUresult) == 4 && sizeof(CUdeviceptr) == 8 && sizeof(CUuuid) == 16, "types");
 _Static_assert(sizeof(CUpointer_attribute) == 4 && sizeof(CUstreamCaptureMode) == 4,
                "enumerations");
-_Static_assert(sizeof(CUDA_MEMCPY2D) == 128 && sizeof(CUgraphEdgeData) == 8, "copies, graphs");
+_Static_assert(sizeof(CUDA_MEMCPY2D) == 128 && sizeof(CUDA_MEMCPY3D) == 200, "copies");
+_Static_assert(sizeof(CUgraphEdgeData) == 8, "graphs");
 _Static_assert(sizeof(CUmemAllocationProp) == 32 && sizeof(CUmemAccessDesc) == 12, "mapped memory");
 _Static_assert(sizeof(CUmemPoolProps) == 88 && sizeof(CUmemcpyAttributes) == 24, "pools, batches");
 _Static_assert(sizeof(CUipcMemHandle) == 64 && sizeof(CUipcEventHandle) == 64, "handles");

@@ -294,6 +294,41 @@ STREAMED(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *c, CUstream stream), (c, stre
 BOTH(cuMemcpy2D_v2, (const CUDA_MEMCPY2D *c), copy_2d(c, stream, AFTER_COPYING))
 BOTH(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *c), copy_2d(c, stream, AFTER_COPYING))
 
+/* ---- boxes: a rectangle after the other ---- */
+
+static CUresult copy_3d(const CUDA_MEMCPY3D *c, CUstream stream, enum when when)
+{
+    CUresult error = c && !c->srcLOD && !c->dstLOD ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+
+    for (size_t z = 0; !error && z < c->Depth; z++) {
+        CUDA_MEMCPY2D slice = {
+            .srcXInBytes = c->srcXInBytes,
+            .srcY = c->srcY + (c->srcZ + z) * (c->srcHeight ? c->srcHeight : c->Height),
+            .srcMemoryType = c->srcMemoryType,
+            .srcHost = c->srcHost,
+            .srcDevice = c->srcDevice,
+            .srcPitch = c->srcPitch,
+            .dstXInBytes = c->dstXInBytes,
+            .dstY = c->dstY + (c->dstZ + z) * (c->dstHeight ? c->dstHeight : c->Height),
+            .dstMemoryType = c->dstMemoryType,
+            .dstHost = c->dstHost,
+            .dstDevice = c->dstDevice,
+            .dstPitch = c->dstPitch,
+            .WidthInBytes = c->WidthInBytes,
+            .Height = c->Height,
+        };
+        error = copy_2d(&slice, stream, when);
+    }
+    return error;
+}
+
+static CUresult cuMemcpy3DAsync_v2_on(const CUDA_MEMCPY3D *c, CUstream stream)
+{
+    return copy_3d(c, stream, AFTER_QUEUEING);
+}
+STREAMED(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *c, CUstream stream), (c, stream))
+BOTH(cuMemcpy3D_v2, (const CUDA_MEMCPY3D *c), copy_3d(c, stream, AFTER_COPYING))
+
 /* ---- batches: one call, in any order among themselves; here in the order of their numbers ---- */
 
 static CUresult cuMemcpyBatchAsync_on(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes,

@@ -71,14 +71,14 @@ static bool driver(void)
     if (found != 0)
         return found == 1;
     if (dlopen == NULL || dlclose == NULL ||
-        (library = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY)) == NULL)
+        (library = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY | RTLD_NODELETE)) == NULL)
         return false;
 #define NEEDS(name, parameters)                                                                    \
     cu.name = (int(*) parameters)(uintptr_t)real_symbol(library, #name);                           \
     all &= cu.name != NULL;
     DRIVER
 #undef NEEDS
-    dlclose(library); /* the program keeps it */
+    dlclose(library); /* and it stays */
     found = all ? 1 : 2;
     return all;
 }

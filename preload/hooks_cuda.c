@@ -106,6 +106,7 @@ static cuda_function *real_of(enum which which, void *caller)
         return real;
     real = look_up(which, caller);
     if (real != NULL && atomic_compare_exchange_strong(&known[place].caller, &nobody, caller)) {
+        real_keep((void *)(uintptr_t)real);
         known[place].which = which;
         atomic_store(&known[place].real, real);
     }
@@ -147,8 +148,11 @@ static void *instead(enum which which, void *found)
 {
     cuda_function *real = (cuda_function *)(uintptr_t)found, *nothing = NULL;
 
-    if (real == hooks[which].ours ||
-        (!atomic_compare_exchange_strong(&given[which], &nothing, real) && nothing != real))
+    if (real == hooks[which].ours)
+        return found;
+    if (atomic_compare_exchange_strong(&given[which], &nothing, real))
+        real_keep(found);
+    else if (nothing != real)
         return found; /* another one than before: it is called without us */
     return (void *)(uintptr_t)hooks[which].ours;
 }
@@ -169,11 +173,13 @@ static void *instead_of_asking(const char *name, void *found)
 {
     if (strcmp(name, "cuGetProcAddress") == 0 &&
         (ask_function *)(uintptr_t)found != cuGetProcAddress) {
+        real_keep(found);
         real_ask = (ask_function *)(uintptr_t)found;
         return (void *)(uintptr_t)cuGetProcAddress;
     }
     if (strcmp(name, "cuGetProcAddress_v2") == 0 &&
         (ask_v2_function *)(uintptr_t)found != cuGetProcAddress_v2) {
+        real_keep(found);
         real_ask_v2 = (ask_v2_function *)(uintptr_t)found;
         return (void *)(uintptr_t)cuGetProcAddress_v2;
     }
@@ -248,7 +254,7 @@ __attribute__((used, visibility("hidden"))) void *
 portus_dlsym_taken(void *library, const char *name, void *caller);
 void *portus_dlsym_taken(void *library, const char *name, void *caller)
 {
-    void *here, *found;
+    void *here, *found, *behind;
     enum which which;
 
     real_dlsym();
@@ -256,10 +262,13 @@ void *portus_dlsym_taken(void *library, const char *name, void *caller)
         (here = ours_by_name(name, &which)) == NULL)
         return NULL;
     found = library == RTLD_NEXT ? here : real_symbol(library, name);
-    if (found == here &&
-        (which == WHICH_COUNT ? driver_symbol(name) == NULL
-                              : look_up(which, caller) == NULL)) /* dlerror says so, too */
-        return NOWHERE;
+    if (found == here) {
+        behind =
+            which == WHICH_COUNT ? driver_symbol(name) : (void *)(uintptr_t)look_up(which, caller);
+        if (behind == NULL) /* dlerror says so, too */
+            return NOWHERE;
+        real_keep(behind);
+    }
     /* The runtime's are found by who calls them; its driver calls are seen. */
     if (found == NULL || library == RTLD_NEXT ||
         (which != WHICH_COUNT && hooks[which].library == RUNTIME))

@@ -56,6 +56,16 @@ void *real_beside(void *caller, const char *name)
     return found;
 }
 
+void real_keep(void *function)
+{
+    Dl_info info;
+    void *library;
+
+    if (dladdr != NULL && dlopen != NULL && dlclose != NULL && dladdr(function, &info) != 0 &&
+        (library = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY | RTLD_NODELETE)) != NULL)
+        dlclose(library);
+}
+
 #define HOOK(type, name, parameters, arguments, class, text)                                       \
     static type lacks_##name parameters                                                            \
     {                                                                                              \

@@ -44,6 +44,9 @@ void *real_library(void *caller, const char **path);
  */
 void *real_beside(void *caller, const char *name);
 
+/* Keeps the library of a function, which is called later, also when the program closes it. */
+void real_keep(void *function);
+
 /* dlsym, which the shim exports itself; NULL where the program has none. */
 typedef void *symbol_function(void *library, const char *name);
 symbol_function *real_dlsym(void);

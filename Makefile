@@ -80,7 +80,7 @@ endif
 LIBC_ONLY ?= no
 ifeq ($(LIBC_ONLY),yes)
 CTL      := $(filter-out $(patsubst %,$(B)/src/ctl/%.o,badblocks complete dial diff doctor_store export import \
-              keep key pool portable restore scrub vault versions),$(CTL)) $(B)/src/ctl/storeless.o
+              keep key names pool portable restore scrub vault versions),$(CTL)) $(B)/src/ctl/storeless.o
 PROGRAMS := $(B)/portus-agent $(B)/portusctl
 CTLPARTS :=
 CTLLIBS  :=

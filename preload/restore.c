@@ -350,7 +350,7 @@ static void ask(const char *path, uint64_t size)
     char *line, *rest;
 
     if (shim.env.mode == PORTUS_REPORT) {
-        log_warn("%s is shorter than its newest version in %s: PORTUS=report leaves it alone", path,
+        log_warn("%s is not as its newest version in %s: PORTUS=report leaves it alone", path,
                  shim.env.store);
         return;
     }
@@ -398,7 +398,7 @@ static void borrow(int fd, const char *path)
     finish(&stream.from);
 }
 
-/* Makes fd a descriptor of what is at path now, if that is larger than it was. */
+/* Makes fd a descriptor of what is at path now, if that is another file and no smaller. */
 static void exchange(int fd, const char *path)
 {
     int flags = (int)syscall(SYS_fcntl, fd, F_GETFL, 0);
@@ -411,9 +411,12 @@ static void exchange(int fd, const char *path)
     other = (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC | O_NOFOLLOW, 0);
     if (other < 0)
         return;
-    if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_SIZE, &before) == 0 &&
-        syscall(SYS_statx, other, "", AT_EMPTY_PATH, STATX_SIZE | STATX_TYPE, &now) == 0 &&
-        S_ISREG(now.stx_mode) && now.stx_size > before.stx_size)
+    if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_SIZE | STATX_INO, &before) == 0 &&
+        syscall(SYS_statx, other, "", AT_EMPTY_PATH, STATX_SIZE | STATX_TYPE | STATX_INO, &now) ==
+            0 &&
+        S_ISREG(now.stx_mode) &&
+        (now.stx_size > before.stx_size ||
+         (now.stx_size == before.stx_size && now.stx_ino != before.stx_ino)))
         syscall(SYS_dup3, other, fd, closes & FD_CLOEXEC ? O_CLOEXEC : 0);
     syscall(SYS_close, other);
 }

@@ -11,68 +11,133 @@
  * step's bytes, and a directory never becomes a mixture of two. Then restore.c compares and
  * completes, as ever.
  *
- * --list says which files that may be, and opens none of them: one that is being saved
- * would lose its lease.
+ * A program that sets the size first (safetensors) leaves a file that is as large as it should
+ * be and lacks bytes: its blocks are reserved and were never written, which reads as zeros. The
+ * file system knows (lseek tells only until somebody has read the file). One that always had
+ * holes compares as whole.
+ *
+ * A file that was renamed, and the pool was not told of it, is found by what it is (names.c).
+ *
+ * --list says which files that may be, and opens none that may be being saved: that would lose
+ * its lease.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+
 #include "common/address.h"
 #include "common/futex.h"
-#include "common/host.h"
 #include "ctl/ctl.h"
+#include "ctl/names.h"
 #include "ctl/restore.h"
 #include "ctl/text.h"
 #include "ctl/vault.h"
 #include "portus/layout.h"
 #include "store/remote.h"
-#include "store/state.h"
 
 #define LOCK_MS 600000
+#define EXTENTS 64 /* that are asked for at a time */
 
 static bool far; /* the store is on another machine: it tells ours from others */
 
 enum state {
     RIGHT, /* not short; or not there, or newer: whatever it is, it is not this version's */
     CUT,   /* it can be this version, cut short */
+    HOLED, /* as large as this version, and if it has holes it may lack bytes */
     EMPTY, /* a later save has emptied it */
 };
 
 static enum state look(const struct pool_version *version, const char *path, struct stat *status)
 {
+    enum state state;
+
     if (lstat(path, status) < 0 || !S_ISREG(status->st_mode) ||
-        (uint64_t)status->st_size >= version->attributes.size)
+        (uint64_t)status->st_size > version->attributes.size)
         return RIGHT;
+    state = (uint64_t)status->st_size == version->attributes.size ? HOLED : CUT;
     if (portus_nanoseconds(&status->st_mtim) <= version->attributes.mtime)
-        return CUT;
+        return state;
     /* The drain was writing it, and has not come to its end. */
     if (version->attributes.early && status->st_size != 0)
-        return CUT;
-    return status->st_size == 0 ? EMPTY : RIGHT;
+        return state;
+    return status->st_size == 0 && state == CUT ? EMPTY : RIGHT;
 }
 
-/* Whether path is the very file that the version was made of. */
-static bool is_of(const struct pool_version *version, const char *path)
+/* Whether of some of the file no byte was ever written. */
+static bool has_holes(int fd)
 {
-    struct pool_key key;
-    uint8_t machine[16];
-    int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    bool is = fd >= 0 && store_key(fd, &key) == 0;
+    union {
+        struct fiemap map;
+        char room[sizeof(struct fiemap) + EXTENTS * sizeof(struct fiemap_extent)];
+    } answer;
+    struct stat status;
+    uint64_t at = 0;
 
-    if (is && far) {
-        host_id(machine);
-        host_mix(key.file_system, machine);
+    if (fstat(fd, &status) < 0)
+        return false;
+    while (at < (uint64_t)status.st_size) {
+        answer.map = (struct fiemap){
+            .fm_start = at,
+            .fm_length = FIEMAP_MAX_OFFSET - at,
+            .fm_flags = FIEMAP_FLAG_SYNC, /* what is written is not reserved only, then */
+            .fm_extent_count = EXTENTS,
+        };
+        if (ioctl(fd, FS_IOC_FIEMAP, &answer) < 0) {
+            off_t hole = lseek(fd, 0, SEEK_HOLE);
+
+            return hole >= 0 && hole < status.st_size;
+        }
+        if (answer.map.fm_mapped_extents == 0)
+            return true;
+        for (unsigned i = 0; i < answer.map.fm_mapped_extents; i++) {
+            const struct fiemap_extent *extent = &answer.map.fm_extents[i];
+
+            if (extent->fe_logical > at)
+                return true;
+            if (extent->fe_logical < (uint64_t)status.st_size &&
+                (extent->fe_flags & FIEMAP_EXTENT_UNWRITTEN))
+                return true;
+            at = extent->fe_logical + extent->fe_length;
+        }
     }
-    is = is && store_same_file(&key, &version->key);
+    return false;
+}
 
+/* Whether nothing has happened to a file since this machine was started. */
+static bool before_start(const struct stat *status)
+{
+    struct timespec now, up;
+
+    return clock_gettime(CLOCK_REALTIME, &now) == 0 && clock_gettime(CLOCK_BOOTTIME, &up) == 0 &&
+           portus_nanoseconds(&status->st_ctim) <
+               portus_nanoseconds(&now) - portus_nanoseconds(&up);
+}
+
+/* Whether a file that is as large as it should be is to be looked at when it is opened. */
+static bool may_lack(const struct pool_version *version, const char *path,
+                     const struct stat *status)
+{
+    bool may;
+    int fd;
+
+    if (version->attributes.early)
+        return true; /* it may be live */
+    if (!before_start(status))
+        return false;
+    fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    may = fd >= 0 && has_holes(fd);
     if (fd >= 0)
         close(fd);
-    return is;
+    return may;
 }
 
 /*
@@ -98,6 +163,23 @@ static int begin(const char *path)
     return fd;
 }
 
+static bool is(int fd, const struct stat *status)
+{
+    struct stat there;
+
+    return fstat(fd, &there) == 0 && there.st_dev == status->st_dev &&
+           there.st_ino == status->st_ino;
+}
+
+/* Of one that is as large as it should be: whether it is that file, and some of it may be missing.
+ * One that may not be drained can lack any of it. */
+static bool is_doubtful(const struct pool_version *version, const char *path, int fd,
+                        const struct stat *status)
+{
+    return fd >= 0 && is(fd, status) && names_is_of(version, path, far) &&
+           ((version->attributes.early && status->st_nlink == 1) || has_holes(fd));
+}
+
 /* Why what is there is not to be touched, or NULL. */
 static const char *doubt(const struct pool_version *version, const char *path, enum state state,
                          const struct stat *status)
@@ -106,7 +188,7 @@ static const char *doubt(const struct pool_version *version, const char *path, e
         return "it was emptied after that";
     if (status->st_nlink != 1)
         return "it has several names";
-    if (!is_of(version, path))
+    if (!names_is_of(version, path, far))
         return "it is another file than that was made of";
     return NULL;
 }
@@ -120,11 +202,13 @@ static int complete(const struct pool_version *version, const char *path)
     const char *why = NULL;
     int fd = -1, result = CTL_OK;
 
-    if (state == CUT) {
+    if (state == CUT || state == HOLED) {
         fd = begin(path);
         if (fd < 0)
             why = fd == -EBUSY ? "it is in use" : strerror(-fd);
         state = look(version, path, &status); /* completed meanwhile? */
+        if (state == HOLED && !is_doubtful(version, path, fd, &status))
+            state = RIGHT;
     }
     if (state != RIGHT && why == NULL)
         why = doubt(version, path, state, &status);
@@ -134,9 +218,11 @@ static int complete(const struct pool_version *version, const char *path)
         close(fd);
     if (state == RIGHT || why == NULL)
         return result;
-    complain("complete: %s: shorter than commit %llu, but %s: left alone; portusctl restore "
+    complain("complete: %s: %s commit %llu, but %s: left alone; portusctl restore "
              "brings that commit back",
-             text_safe(safe, sizeof(safe), path), (unsigned long long)version->number, why);
+             text_safe(safe, sizeof(safe), path),
+             state == HOLED ? "may lack bytes of" : "shorter than",
+             (unsigned long long)version->number, why);
     return CTL_FAILED;
 }
 
@@ -145,10 +231,14 @@ static void list(const struct vault_list *found)
 {
     struct stat status;
 
-    for (size_t i = 0; i < found->count; i++)
-        if (look(&found->entry[i].version, found->entry[i].path, &status) != RIGHT)
+    for (size_t i = 0; i < found->count; i++) {
+        const struct pool_version *version = &found->entry[i].version;
+        enum state state = look(version, found->entry[i].path, &status);
+
+        if (state != RIGHT && (state != HOLED || may_lack(version, found->entry[i].path, &status)))
             printf("%llu %s%c", (unsigned long long)found->entry[i].version.attributes.size,
                    found->entry[i].path, '\0');
+    }
 }
 
 /*
@@ -170,7 +260,7 @@ static int lend(struct pool *pool, const char *store, const struct vault_list *f
         strcmp(state.kind, "devdax") == 0 || remote_is(store))
         return CTL_FAILED;
     version = &found->entry[0].version;
-    if (lstat(path, &status) < 0 || !S_ISREG(status.st_mode) || !is_of(version, path))
+    if (lstat(path, &status) < 0 || !S_ISREG(status.st_mode) || !names_is_of(version, path, far))
         return CTL_FAILED;
     lent.device = status.st_dev;
     lent.inode = status.st_ino;
@@ -184,6 +274,29 @@ static int lend(struct pool *pool, const char *store, const struct vault_list *f
     fwrite(&lent, sizeof(lent), 1, stdout);
     fwrite(extents, sizeof(*extents), lent.extents, stdout);
     return CTL_OK;
+}
+
+/* Adds what has another name than the pool knows: below path, or of all beside the known one. */
+static int find_renamed(struct vault_list *found, const struct pool *pool, const char *path)
+{
+    size_t known = found->count;
+    int error = path != NULL ? names_add(found, pool, path, true, far) : 0;
+
+    for (size_t i = 0; i < known && path == NULL && error == 0; i++) {
+        const struct vault_version *entry = &found->entry[i];
+        char directory[PATH_MAX];
+
+        if (!entry->version.attributes.early || names_is_of(&entry->version, entry->path, far))
+            continue; /* one that was drained was told of, or is whole */
+        snprintf(directory, sizeof(directory), "%.*s",
+                 (int)(strrchr(entry->path, '/') - entry->path) + 1, entry->path);
+        error = names_add(found, pool, directory, false, far);
+    }
+    if (error != -E2BIG)
+        return error;
+    complain("complete: there are too many files: those that were renamed right before a power cut "
+             "are not all found");
+    return 0;
 }
 
 int complete_main(int argc, char **argv)
@@ -207,10 +320,20 @@ int complete_main(int argc, char **argv)
     far = portus_address_is(options.store);
     restore_begin(pool, argv[0], false);
     for (int i = operand; i < argc || i == operand; i++) {
+        const char *path = i < argc ? argv[i] : NULL;
         uint64_t bytes = 0;
+        int error;
 
-        if (vault_find(&found, pool, i < argc ? argv[i] : NULL, absolute, argv[0]) != 0 ||
-            vault_newest(&found, 0, false, unsettled) != 0) {
+        if (vault_find(&found, pool, path, absolute, argv[0]) != 0) {
+            status = CTL_FAILED;
+            continue;
+        }
+        error = options.extents ? 0 : find_renamed(&found, pool, path != NULL ? absolute : NULL);
+        if (error == 0)
+            error = vault_newest(&found, 0, false, unsettled);
+        if (error != 0) {
+            complain("complete: %s: %s", path != NULL ? path : "the pool", strerror(-error));
+            vault_free(&found);
             status = CTL_FAILED;
             continue;
         }
@@ -224,7 +347,7 @@ int complete_main(int argc, char **argv)
         for (size_t j = 0; j < found.count && !options.list; j++) {
             struct stat there;
 
-            if (look(&found.entry[j].version, found.entry[j].path, &there) == CUT)
+            if (look(&found.entry[j].version, found.entry[j].path, &there) == CUT) /* or more */
                 bytes += found.entry[j].version.attributes.size;
         }
         restore_expect(bytes);

@@ -4,7 +4,8 @@
  *
  * A file is written beside its place under another name, synced, and renamed: so at its
  * name stands at any moment what was there, or all of the version. What is there is
- * only replaced if it is the beginning of the version, as a killed job leaves it, or
+ * only replaced if it is the beginning of the version, as a killed job leaves it, also with
+ * zeros in place of some bytes, as a power cut leaves what had its size before its bytes; or
  * with --force; and never if somebody is writing it: a read lease on it tells, and is
  * given up as soon as anybody wants to.
  *
@@ -24,7 +25,7 @@
 #include "common/address.h"
 #include "ctl/bar.h"
 #include "ctl/ctl.h"
-#include "ctl/restore.h"
+#include "ctl/names.h"
 #include "ctl/text.h"
 #include "ctl/vault.h"
 #include "store/remote.h"
@@ -87,7 +88,7 @@ static int make_directories(char *path)
     return 0;
 }
 
-enum standing { MISSING, SAME, BEGINNING, OTHER };
+enum standing { MISSING, SAME, PART, OTHER };
 
 /* Whether nobody has opened what is there for writing since it was compared. */
 static bool untouched(const char *path)
@@ -132,11 +133,20 @@ static int watch(const char *path)
     return fstat(run.stands, &status) == 0 && as_judged(&status) ? 0 : -EBUSY;
 }
 
+/* Whether the pieces are the same but for zeros in what is there. */
+static bool is_part(size_t length)
+{
+    for (size_t at = 0; at < length; at++)
+        if (run.there[at] != run.piece[at] && run.there[at] != 0)
+            return false;
+    return true;
+}
+
 /* How what stands at path compares with the version. A negative errno: cannot be read. */
 static int compare(const char *path, const struct pool_version *version)
 {
     uint64_t offset = 0;
-    int result = watch(path);
+    int result = watch(path), error;
     ssize_t length;
 
     if (result == -ENOENT)
@@ -145,22 +155,21 @@ static int compare(const char *path, const struct pool_version *version)
         return result;
     result = SAME;
     while ((length = read(run.stands, run.there, sizeof(run.there))) > 0) {
-        if (offset + (uint64_t)length > version->attributes.size) {
-            result = OTHER;
-            break;
+        if (offset + (uint64_t)length > version->attributes.size)
+            return OTHER;
+        error = pool_read(run.pool, version, offset, run.piece, (size_t)length);
+        if (error != 0)
+            return error;
+        if (memcmp(run.piece, run.there, (size_t)length) != 0) {
+            if (!is_part((size_t)length))
+                return OTHER;
+            result = PART;
         }
-        result = pool_read(run.pool, version, offset, run.piece, (size_t)length);
-        if (result == 0)
-            result = memcmp(run.piece, run.there, (size_t)length) == 0 ? SAME : OTHER;
-        if (result != SAME)
-            break;
         offset += (uint64_t)length;
     }
     if (length < 0)
-        result = -errno;
-    if (result == SAME && offset < version->attributes.size)
-        return BEGINNING;
-    return result;
+        return -errno;
+    return offset < version->attributes.size ? PART : result;
 }
 
 /* Copies the version into fd. */
@@ -228,7 +237,8 @@ int restore_file(const struct pool_version *version, const char *path, const str
     stands = compare(path, version);
     if (stands == SAME) {
         bar_clear(&run.bar);
-        printf("%s: is whole\n", safe);
+        if (judged == NULL)
+            printf("%s: is whole\n", safe);
         close(run.stands);
         return 0;
     }
@@ -266,7 +276,7 @@ int restore_file(const struct pool_version *version, const char *path, const str
     if (error != 0)
         goto fail;
     bar_clear(&run.bar);
-    printf("%s: %s from commit %llu\n", safe, stands == BEGINNING ? "completed" : "restored",
+    printf("%s: %s from commit %llu\n", safe, stands == PART ? "completed" : "restored",
            (unsigned long long)version->number);
     if (run.stands >= 0)
         close(run.stands);
@@ -333,10 +343,18 @@ static int look_in(struct pool *pool, const struct options *options, const char 
                    struct vault_list *found, char unsettled[PATH_MAX], int64_t *newest)
 {
     static char absolute[PATH_MAX];
+    struct stat status;
     bool one;
 
     if (vault_find(found, pool, operand, absolute, "restore") != 0)
         return CTL_FAILED;
+    /* A file may have another name than the pool knows. */
+    if (lstat(absolute, &status) == 0 && S_ISREG(status.st_mode) &&
+        names_add(found, pool, absolute, false, portus_address_is(options->store)) != 0) {
+        complain("restore: %s: %s", operand, strerror(ENOMEM));
+        vault_free(found);
+        return CTL_FAILED;
+    }
     /* A file by its own name is its newest version; a directory is a whole set. */
     one = found->count > 0;
     for (size_t i = 0; i < found->count; i++)

@@ -90,23 +90,10 @@ static int make_absolute(char out[PATH_MAX], const char *path)
     return 0;
 }
 
-struct search {
-    struct vault_list *list;
-    const char *path; /* NULL: all */
-    size_t length;
-};
-
-static int note(const struct pool_version *version, void *argument)
+int vault_add(struct vault_list *list, const struct pool_version *version, const char *path)
 {
-    struct search *search = argument;
-    struct vault_list *list = search->list;
-    const char *path = version->attributes.path;
     struct vault_version *entry;
 
-    if (search->path != NULL &&
-        (strncmp(path, search->path, search->length) != 0 ||
-         (search->length > 1 && path[search->length] != '\0' && path[search->length] != '/')))
-        return 0;
     if ((list->count & (list->count + 1)) == 0) { /* one less than a power of two */
         entry = realloc(list->entry, (2 * list->count + 1) * sizeof(*entry));
         if (entry == NULL)
@@ -126,6 +113,24 @@ static int note(const struct pool_version *version, void *argument)
     entry->version.attributes.job = entry->job;
     list->count++;
     return 0;
+}
+
+struct search {
+    struct vault_list *list;
+    const char *path; /* NULL: all */
+    size_t length;
+};
+
+static int note(const struct pool_version *version, void *argument)
+{
+    struct search *search = argument;
+    const char *path = version->attributes.path;
+
+    if (search->path != NULL &&
+        (strncmp(path, search->path, search->length) != 0 ||
+         (search->length > 1 && path[search->length] != '\0' && path[search->length] != '/')))
+        return 0;
+    return vault_add(search->list, version, path);
 }
 
 int vault_find(struct vault_list *list, const struct pool *pool, const char *path,

@@ -33,6 +33,9 @@ int vault_find(struct vault_list *list, const struct pool *pool, const char *pat
                char absolute[PATH_MAX], const char *command);
 void vault_free(struct vault_list *list);
 
+/* One more, by that path. 0 or -ENOMEM. */
+int vault_add(struct vault_list *list, const struct pool_version *version, const char *path);
+
 /*
  * Leaves one version for each path: its newest; of those up to commit number if that is
  * not 0. settled: in each directory only what was there when all its files were whole the

@@ -116,6 +116,13 @@ def cut(path, size, newer=False):
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
+def punch(path, offset, length, newer=False):
+    status = os.stat(path)
+    subprocess.run(["fallocate", "-p", "-o", str(offset), "-l", str(length), path], check=True)
+    if not newer:
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
 def again(path):
     """The file as its newest version, of this very inode: saved anew."""
     number = len(ctl("versions", path).stdout.splitlines())
@@ -233,6 +240,46 @@ try:
     out = run(SIZE, path)
     trial.expect(out.out.startswith(b"%d " % size), "not completed after a lock", out)
     locked.wait()
+
+    # Renamed, and the pool was not told of it, as right before a power cut: the file itself tells.
+    for number, command in enumerate(("complete", "restore")):
+        again(path)
+        good = look(path)
+        cut(path, 5000)
+        moved = os.path.join(D, f"moved{number}", "z.pt")
+        os.mkdir(os.path.dirname(moved))
+        os.rename(path, moved)
+        done = ctl(command, moved if command == "restore" else D)
+        trial.expect("completed" in done.stdout and look(moved) == good, f"{command}: not found: {done}")
+
+    # As large as it was, with blocks that were never written, as a power cut leaves what had its size first: completed. Not what was
+    # changed after that, or in another way; nor is a file that always had holes.
+    again(path)
+    good = look(path)
+    punch(path, 1 << 20, 1 << 20)
+    trial.expect(look(path)[0] != good[0] and os.path.getsize(path) == size, "there is no hole")
+    done = ctl("complete", D)
+    trial.expect("completed" in done.stdout and look(path) == good, f"not filled: {done}")
+    punch(path, 0, size + 4095)  # nothing of it had come
+    trial.expect("completed" in ctl("restore", path).stdout and look(path) == good, "not filled by restore")
+    punch(path, 0, 4096, newer=True)
+    before = look(path)
+    done = ctl("complete", D)
+    trial.expect(done.returncode == 0 and not done.stdout and look(path) == before, f"a newer file is its own: {done}")
+    again(path)
+    punch(path, 1 << 20, 1 << 20)
+    stamp = os.stat(path).st_mtime_ns
+    with open(path, "r+b") as f:
+        f.write(b"PK\3\4changed")
+    os.utime(path, ns=(stamp, stamp))
+    done = ctl("complete", D)
+    trial.expect(done.returncode != 0 and "not the beginning" in done.stderr, f"filled what was changed: {done}")
+    sparse = os.path.join(D, "sparse.pt")
+    run(f"f = open({sparse!r}, 'wb'); f.write(b'PK' * (1 << 20)); f.truncate(8 << 20); f.close()")
+    trial.expect(agents.until(lambda: ctl("versions", sparse).returncode == 0, 20, 0.1), "sparse.pt is not kept")
+    good = look(sparse)
+    done = ctl("complete", sparse)
+    trial.expect(done.returncode == 0 and not done.stdout and look(sparse) == good, f"it had holes: {done}")
 
     # By hand, a directory; what is right is not mentioned.
     again(path)

@@ -2,7 +2,8 @@
 # PORTUS_ORDER=relaxed with a store, over a slow disk (an agent each of whose writes takes a while): a rename
 # waits until the store has committed what was saved, not until it is in its file. Then all is killed.
 # Right: the rename comes before the drain ends; what stands is short; portusctl complete makes it whole, byte
-# for byte, and restore does. One that was drained, and cut by somebody after that, is left alone. A file of which the log does not hold all is waited for until it is drained.
+# for byte, and restore does; so if the program sets the size first: then it stands with all of its size and without its bytes, and a
+# program that opens it with PORTUS_RESTORE=auto gets it whole. One that was drained, and cut by somebody after that, is left alone. A file of which the log does not hold all is waited for until it is drained.
 # run: script timeout=180
 import os
 import signal
@@ -32,8 +33,9 @@ ssize_t pwritev2(int fd, const struct iovec *vector, int count, long offset, int
 SAVE = """
 import os, sys, time
 block = os.urandom(1 << 20)
-def save(name, stdio=False):
+def save(name, stdio=False, sized=False):
     with open(name, "wb") as f:
+        if sized: f.truncate((8 << 20) + 39)
         f.write(b"a header, written before it is captured")
         f.flush()
         for i in range(8):
@@ -44,7 +46,7 @@ for i in range(2):
 with open("expected", "wb") as f:
     f.write(b"a header, written before it is captured")
     for i in range(8): f.write(block[i:] + block[:i])
-save("tmp", sys.argv[1] == "cut")
+save("tmp", sys.argv[1] == "cut", sys.argv[1] == "sized")
 begin = time.monotonic()
 os.rename("tmp", "final")
 print(time.monotonic() - begin, flush=True)
@@ -68,7 +70,7 @@ def one(how, away=None):
                               PORTUS_AGENT=AGENT, PORTUS_MATCH="*", PORTUS_EXCLUDE="*expected", PORTUS_LOG=f"debug:{directory}/log")
     process = program.start([sys.executable, "-c", SAVE, how], directory, env)
     line = process.stdout.readline()
-    if how == "whole":
+    if how in ("whole", "sized"):
         known = agents.until(lambda: any(v["path"] == f"{directory}/final" for v in versions.newest(pool)), 10, 0.05)
         trial.expect(known, "the store does not hear of the new name")
     if how == "drained":
@@ -92,11 +94,22 @@ def one(how, away=None):
     if how == "cut":
         trial.expect(stands == expected + bytes(len(stands) - len(expected)), "cut: not drained before the rename")
         return
-    trial.expect(len(stands) < len(expected) and expected.startswith(stands), "the rename waited for the drain", out)
+    if how == "sized":
+        bare = stands.rstrip(b"\0")
+        trial.expect(len(stands) == len(expected) and len(bare) < len(expected) and expected.startswith(bare),
+                     "sized: the rename waited for the drain", out)
+    else:
+        trial.expect(len(stands) < len(expected) and expected.startswith(stands), "the rename waited for the drain", out)
     if away:  # it was killed, too
         away.process.wait()
         away.start()
-    for command in ("complete", "restore"):
+    if how == "sized":
+        back = program.run([sys.executable, "-c", "print(open('final', 'rb').read() == open('expected', 'rb').read())"], directory,
+                           program.environment(job + "-auto", "default", **store, PORTUS_MATCH="*", PORTUS_RESTORE="auto"), 60)
+        trial.expect(back.out == b"True\n" and back.err.count(b"completed from") == 1, "sized: not completed when it is opened", back)
+        with open(final, "wb") as f:
+            f.write(stands)
+    for command in ("complete", "restore")[how == "sized":]:
         done = subprocess.run([CTL, command, "--store", store["PORTUS_STORE"], final], capture_output=True, text=True,
                               env={**os.environ, **store}, check=False)
         trial.expect(done.returncode == 0 and contents(final) == expected, f"{command}: {done.stdout}{done.stderr}")
@@ -113,6 +126,7 @@ os.chmod(AGENT, 0o755)
 one("whole")
 one("drained")
 one("cut")
+one("sized")
 elsewhere = far.Store(size="1G")
 try:
     one("whole", elsewhere)  # on another machine

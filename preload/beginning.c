@@ -7,7 +7,8 @@
  * for that (PORTUS_ORDER=relaxed, with a store) these bytes are read back, and logged: the drain
  * writes the same bytes again. They are read through a description of our own, before the
  * lease is taken, which allows no other; if a plain write of any thread has begun since,
- * they are not used, and the file is kept when it is drained.
+ * they are not used, and the file is kept when it is drained. Of a size that was set before
+ * (safetensors) nothing is read: all of that is going to be written.
  */
 #include "beginning.h"
 
@@ -29,34 +30,45 @@ static bool wanted(void)
            shim.env.shared == 0;
 }
 
+/* How much of it has been written, if the rest is one hole. */
+static size_t written(int fd, size_t size)
+{
+    long hole = syscall(SYS_lseek, fd, 0, SEEK_HOLE);
+
+    return hole >= 0 && (size_t)hole < size && syscall(SYS_lseek, fd, hole, SEEK_DATA) < 0
+               ? (size_t)hole
+               : size;
+}
+
 void beginning_read(struct beginning *beginning, struct file *file, int fd)
 {
     char path[32];
     struct statx status;
     size_t length, done = 0;
-    char *data;
+    char *data = MAP_FAILED;
     int own;
 
     beginning->data = NULL;
     beginning->plain = atomic_load(&file->plain);
     if (!wanted() || (beginning->plain & FILE_PLAIN_NOW) != 0 ||
-        syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_SIZE, &status) != 0 ||
-        status.stx_size == 0 || status.stx_size > MOST)
-        return;
-    length = (size_t)status.stx_size;
-    data = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data == MAP_FAILED)
+        syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_SIZE, &status) != 0 || status.stx_size == 0)
         return;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     own = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
-    while (own >= 0 && done < length) {
+    if (own < 0)
+        return;
+    length = written(own, status.stx_size);
+    if (length > 0 && length <= MOST)
+        data = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    while (data != MAP_FAILED && done < length) {
         long got = syscall(SYS_pread64, own, data + done, length - done, done);
         if (got <= 0)
             break;
         done += (size_t)got;
     }
-    if (own >= 0)
-        syscall(SYS_close, own);
+    syscall(SYS_close, own);
+    if (data == MAP_FAILED)
+        return;
     if (done == length) {
         beginning->data = data;
         beginning->length = length;

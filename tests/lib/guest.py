@@ -179,10 +179,11 @@ def accelerator(where, kernel, initramfs):
 
 
 MEMORY = 1024  # MiB
+MTU = 4200  # so that RDMA may have one of 4096
 
 
-def _command(console, append, nvdimm=None, eadr=False, disks=(), size=128, memory=()):
-    """QEMU's arguments."""
+def _command(console, append, nvdimm=None, eadr=False, disks=(), size=128, memory=(), network=None):
+    """QEMU's arguments. network: what -netdev is told, after id=n0."""
     kernel, initramfs, speed = prepare()
     append = f"console=ttyS0 quiet panic=-1 nokaslr mitigations=off audit=0 tsc=reliable no_timer_check " \
              f"random.trust_cpu=on cryptomgr.notests rcupdate.rcu_expedited=1 {append}"
@@ -200,6 +201,8 @@ def _command(console, append, nvdimm=None, eadr=False, disks=(), size=128, memor
                     "-device", "nvdimm,id=nv,memdev=pm"]
     for disk in disks:
         devices += ["-drive", f"file={disk},format=raw,if=virtio"]
+    if network:
+        devices += ["-netdev", network, "-device", f"virtio-net-pci,netdev=n0,mac=52:54:00:00:00:00,host_mtu={MTU}"]
     return ["qemu-system-x86_64", "-machine", machine, "-accel", speed,
             "-cpu", "max,la57=off", "-smp", "2", "-m", slots, "-kernel", kernel, "-initrd", initramfs,
             "-append", append, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
@@ -240,10 +243,10 @@ class _Qemu(subprocess.Popen):
 
 
 @_one_at_a_time
-def booted(eadr, sizes, size):
+def booted(eadr, sizes, size, network):
     """A directory with the memory and state of such a guest at the end of its boot, made once."""
     where = os.path.join(program.BUILD, "tests/vm/kernel",
-                         "booted-" + "-".join(map(str, ["eadr" if eadr else "adr", size, *sizes])))
+                         "booted-" + "-".join(map(str, ["eadr" if eadr else "adr", size, *sizes, *["net"] * network])))
     _, initramfs, _ = prepare()
     if os.path.exists(f"{where}/state") and os.path.getmtime(f"{where}/state") > os.path.getmtime(initramfs):
         return where
@@ -253,7 +256,8 @@ def booted(eadr, sizes, size):
         with open(f"{where}/{'ram' if i > len(sizes) else i}", "wb") as f:
             f.truncate(megabytes << 20)
     argv = _command(f"{where}/console", "portus.wait", f"{where}/0" if size else None, eadr,
-                    [f"{where}/{i + 1}" for i in range(len(sizes))], size, _memory(where, "on"))
+                    [f"{where}/{i + 1}" for i in range(len(sizes))], size, _memory(where, "on"),
+                    "hubport,id=n0,hubid=0" if network else None)
     qemu = _Qemu(argv, None)
     if b"ready" not in qemu.stdout.readline():
         qemu.kill()
@@ -274,16 +278,16 @@ class Guest:
     """One boot. script runs in it; its lines come by line(), the kernel's are in console."""
 
     def __init__(self, directory, script, arguments="", nvdimm=None, eadr=False, disk=None, size=128,
-                 more=(), again=False):
+                 network=None, again=False):
         self.console = os.path.join(directory, "console")
         disks = [] if disk is None else [disk] if isinstance(disk, str) else disk
         asked = f"portus.run={script} {arguments}"
         if again:
-            where = booted(eadr, [os.path.getsize(d) >> 20 for d in disks], size if nvdimm else 0)
-            argv = [*_command(self.console, "portus.wait", nvdimm, eadr, disks, size, _memory(where, "off")),
+            where = booted(eadr, [os.path.getsize(d) >> 20 for d in disks], size if nvdimm else 0, network is not None)
+            argv = [*_command(self.console, "portus.wait", nvdimm, eadr, disks, size, _memory(where, "off"), network),
                     "-incoming", "defer"]
         else:
-            argv = [*_command(self.console, asked, nvdimm, eadr, disks, size), *more]
+            argv = _command(self.console, asked, nvdimm, eadr, disks, size, network=network)
         self.errors = os.path.join(directory, "qemu")
         with open(self.errors, "wb") as err:
             self.qemu = _Qemu(argv, err)

@@ -8,8 +8,6 @@ import subprocess
 
 from . import guest, program
 
-MTU = 4200
-
 
 class Pair:
     """Two guests, store and agent: one may be cut while the other goes on, and be booted again."""
@@ -41,12 +39,11 @@ class Pair:
         ends = [os.path.join("/tmp", f"portus-vm-{os.getpid()}-{i}") for i in (1, 2)]
         if os.path.exists(ends[number - 1]):
             os.unlink(ends[number - 1])
-        network = ["-netdev", f"dgram,id=n0,local.type=unix,local.path={ends[number - 1]},"
-                              f"remote.type=unix,remote.path={ends[2 - number]}",
-                   "-device", f"virtio-net-pci,netdev=n0,mac=52:54:00:00:00:0{number},host_mtu={MTU}"]
+        network = (f"dgram,id=n0,local.type=unix,local.path={ends[number - 1]},"
+                   f"remote.type=unix,remote.path={ends[2 - number]}")
         g = guest.Guest(own, f"{guest.HERE}/{self.script}",
                         f"portus.build={program.BUILD} portus.role={role} {self.arguments}",
-                        self.nvdimm if role == "store" else None, disk=disk, size=self.size, more=network)
+                        self.nvdimm if role == "store" else None, disk=disk, size=self.size, network=network, again=True)
         self.guests[role] = g
         return g
 

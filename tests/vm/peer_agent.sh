@@ -3,30 +3,21 @@
 CTL=$BUILD/portusctl
 PORTUS_KEY=/tmp/key
 export PORTUS_KEY
-[ -e /tmp/key ] || { cp "$(sed -n 's/.*portus\.key=\([^ ]*\).*/\1/p' /proc/cmdline)" /tmp/key && chmod 600 /tmp/key; }
+[ -e /tmp/key ] || { cp "$(sed -n 's/.*portus\.key=\([^ ]*\).*/\1/p' /run/asked)" /tmp/key && chmod 600 /tmp/key; }
 
 disk() { mount /dev/vda /mnt/disk && mkdir -p /mnt/disk/ck; }
 
-# Files NAME MIB of random bytes; waits until the store has each. Prints their sums.
+# Files NAME MIB of random bytes, by one process (its agent does not end between them), each when the store has the one
+# before. Prints their sums, and what the agent said.
 saved() {
     store=$1
     shift
     : >/tmp/log
-    count=0
-    while [ $# -gt 0 ]; do
-        head -c "$2M" /dev/urandom >"/tmp/$1"
-        PORTUS_STORE=$store PORTUS_LOG=debug:/tmp/log LD_PRELOAD=$BUILD/libportus_shim.so \
-            dd "if=/tmp/$1" "of=/mnt/disk/ck/$1" bs=1M status=none || return 1
-        count=$((count + 1))
-        for _ in $(seq 120); do
-            [ "$(grep -c 'the store has it' /tmp/log)" -ge $count ] && break
-            sleep 0.5
-        done
-        (cd /tmp && sha256sum "$1")
-        shift 2
-    done
+    PORTUS_STORE=$store PORTUS_LOG=debug:/tmp/log LD_PRELOAD=$BUILD/libportus_shim.so \
+        python3 -S "$(dirname "$BUILD")/tests/vm/peer_save.py" /tmp/log /mnt/disk/ck "$@"
+    status=$?
     sed 's/^/log /' /tmp/log
-    [ "$(grep -c 'the store has it' /tmp/log)" -ge $count ]
+    return $status
 }
 
 versions() { "$CTL" versions --store "$1" "$2"; }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Words for the store's guest, sourced: pool KIND, serve ADDRESS, finish.
 CTL=$BUILD/portusctl
-KEY=$(sed -n 's/.*portus\.key=\([^ ]*\).*/\1/p' /proc/cmdline)
+KEY=$(sed -n 's/.*portus\.key=\([^ ]*\).*/\1/p' /run/asked)
 
 pool() {
     mountpoint -q /mnt/pmem && umount /mnt/pmem

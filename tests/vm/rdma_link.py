@@ -2,14 +2,12 @@
 # Both ends of an RDMA link in one guest, by soft-RoCE on a dummy device: memory is pulled into a pool on devdax,
 # fsdax and in a file, pushed back, and compared, beside ib_read_bw, ib_write_bw and rping. Then what goes
 # wrong: a wrong secret, a wrong key, memory that was withdrawn, an end that is stopped, killed, cut off, lossy.
-# run: script timeout=900
+# run: script by=check-vm timeout=900
 import os
 import sys
 
 from lib import guest, program, trial
 
-if "CYCLES" not in os.environ:
-    trial.skip("takes minutes: make check-vm")
 if not os.path.exists(f"{program.BUILD}/portus_rdma.so"):
     trial.skip("built without rdma-core (sh scripts/install-deps guest)")
 try:

@@ -26,6 +26,7 @@ struct draft_extent {
     uint32_t length;
     uint32_t crc;
     bool summed; /* crc is that of its bytes */
+    bool landed; /* it has the bytes that it came with, and room for no others */
 };
 
 struct pool_draft {
@@ -101,6 +102,8 @@ static uint64_t reach(const struct pool_draft *draft, size_t i)
     uint64_t end = extent->offset + extent->units * PORTUS_POOL_UNIT;
     uint64_t window = (extent->offset | (PORTUS_POOL_EXTENT - 1)) + 1;
 
+    if (extent->landed)
+        end = window = extent->offset + extent->length;
     end = end < window ? end : window;
     if (i + 1 < draft->count && draft->extents[i + 1].offset < end)
         end = draft->extents[i + 1].offset;
@@ -149,6 +152,21 @@ static bool trim_all(struct pool *pool)
     return pool->data.free > before;
 }
 
+static int grow(struct pool_draft *draft)
+{
+    size_t room = draft->room * 2 + 16;
+    struct draft_extent *more;
+
+    if (draft->count < draft->room)
+        return 0;
+    more = realloc(draft->extents, room * sizeof(*more));
+    if (more == NULL)
+        return -ENOMEM;
+    draft->extents = more;
+    draft->room = room;
+    return 0;
+}
+
 /* An extent for the bytes from offset on, which none holds, at index i. */
 static int add(struct pool_draft *draft, size_t i, uint64_t offset)
 {
@@ -160,15 +178,8 @@ static int add(struct pool_draft *draft, size_t i, uint64_t offset)
         start = reach(draft, i - 1);
     if (i < draft->count && draft->extents[i].offset < end)
         end = draft->extents[i].offset;
-    if (draft->count == draft->room) {
-        size_t room = draft->room * 2 + 16;
-        struct draft_extent *more = realloc(draft->extents, room * sizeof(*more));
-
-        if (more == NULL)
-            return -ENOMEM;
-        draft->extents = more;
-        draft->room = room;
-    }
+    if (grow(draft) != 0)
+        return -ENOMEM;
     units = space_take(&draft->pool->data, body_units(end - start), &first);
     if (units == 0)
         return trim_all(draft->pool) ? 0 : -ENOSPC; /* 0: try again */
@@ -286,6 +297,35 @@ int pool_write(struct pool_draft *draft, uint64_t offset, const void *data, size
         length -= n;
     }
     return draft->error;
+}
+
+int draft_adopt(struct pool_draft *draft, uint64_t offset, uint64_t place, uint32_t length)
+{
+    struct draft_extent extent = {.offset = offset,
+                                  .place = place,
+                                  .units = body_units(length),
+                                  .length = length,
+                                  .summed = true,
+                                  .landed = true};
+    size_t i = before(draft, offset);
+
+    if (draft->error != 0)
+        return draft->error;
+    if (offset > INT64_MAX - PORTUS_POOL_EXTENT)
+        return -EFBIG;
+    if ((i > 0 && draft->extents[i - 1].offset + draft->extents[i - 1].length > offset) ||
+        (i < draft->count && draft->extents[i].offset - offset < length))
+        return -EEXIST;
+    if (grow(draft) != 0)
+        return -ENOMEM;
+    draft->error = map_landed(draft->pool->map, place, length, &extent.crc);
+    if (draft->error != 0)
+        return draft->error;
+    memmove(&draft->extents[i + 1], &draft->extents[i],
+            (draft->count - i) * sizeof(*draft->extents));
+    draft->extents[i] = extent;
+    draft->count++;
+    return 0;
 }
 
 int pool_resize(struct pool_draft *draft, uint64_t size)

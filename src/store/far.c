@@ -29,6 +29,7 @@
 #define ANSWER_NS 60000000000ull /* what it was asked for must come by then */
 #define QUEUED (8u << 20)        /* who does not take its answers gets none */
 #define ACCEPTS_A_TURN 32
+#define HEARD_A_TURN 32 /* messages about reading, of one peer */
 
 struct knocking {
     struct wire *wire; /* NULL: none */
@@ -37,6 +38,7 @@ struct knocking {
 };
 
 static struct {
+    bool lands; /* reads may come straight into the pool */
     int fd[FAR_LISTENERS];
     const struct transport_kind *kind[FAR_LISTENERS];
     unsigned count;
@@ -91,6 +93,20 @@ int far_listen(struct store *store, const char *text)
                   error == -EINVAL ? "no address: give for example tcp://192.0.2.1:7470"
                                    : portus_address_why(error));
     return error;
+}
+
+void far_keep(const struct pool *pool)
+{
+    void *memory;
+    size_t length;
+
+    if (pool_memory(pool, &memory, &length) != 0)
+        return;
+    for (unsigned i = 0; i < all.count && !all.lands; i++)
+        if (all.kind[i]->keep != NULL) {
+            all.lands = all.kind[i]->keep(memory, length) == 0;
+            return;
+        }
 }
 
 unsigned far_watch(struct pollfd *events, unsigned room)
@@ -317,7 +333,8 @@ int far_step(struct far *far)
 
 int far_receive(struct far *far, struct portus_message *message, const void **bytes, size_t *length)
 {
-    for (;;) {
+    /* As many as one says: then others have their turn. */
+    for (unsigned i = 0; i < HEARD_A_TURN; i++) {
         int error = wire_receive(far->wire, message, bytes, length);
 
         if (error != 0)
@@ -328,6 +345,12 @@ int far_receive(struct far *far, struct portus_message *message, const void **by
         if (error != 0)
             return error;
     }
+    return -EAGAIN;
+}
+
+bool far_lands(const struct far *far)
+{
+    return all.lands && far->kind->keep != NULL;
 }
 
 void far_send(struct far *far, const struct portus_message *message)

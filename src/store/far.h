@@ -34,6 +34,8 @@ unsigned far_watch(struct pollfd *events, unsigned room);
 /* Accepts, lets prove, lets in, turns out who has not in time. */
 void far_listen_turn(struct store *store);
 void far_listen_end(void);
+/* The pool is there: it may be read into, if its memory is such. */
+void far_keep(const struct pool *pool);
 /* The keys have been read anew: who has none any more is hung up. */
 void far_keys_changed(struct store *store, const struct keys *before);
 
@@ -46,6 +48,8 @@ int far_step(struct far *far);
 /* The next message that is not about reading; *bytes until the next call. -EAGAIN: none. */
 int far_receive(struct far *far, struct portus_message *message, const void **bytes,
                 size_t *length);
+/* Whether what it reads may come straight into the pool. */
+bool far_lands(const struct far *far);
 /* Never fails here: the next far_step does. */
 void far_send(struct far *far, const struct portus_message *message);
 /* A STORE_BYTES. -EAGAIN: not now. */
@@ -55,6 +59,11 @@ const char *far_who(const struct far *far); /* for people */
 /* ---- reach.c: what can be read of a client's ---- */
 
 #define FAR_READS 16 /* of one source, under way */
+
+/* In the order of the reads. bytes NULL: error says why. landing: where they were to come, if that
+ * was said; from now on the owner's. */
+typedef void (*far_got)(void *owner, uint64_t cookie, uint64_t offset, const void *bytes,
+                        uint32_t length, int error, struct pool_landing *landing);
 
 struct far_source {
     struct far *far; /* NULL: the connection is gone */
@@ -66,20 +75,19 @@ struct far_source {
         struct transport_read read;
         bool busy;
         uint64_t cookie;
+        struct pool_landing *landing;
     } read[FAR_READS];
-    /* In the order of the reads. bytes NULL: error says why. */
-    void (*got)(void *owner, uint64_t cookie, uint64_t offset, const void *bytes, uint32_t length,
-                int error);
+    far_got got;
     void *owner; /* NULL: nobody wants it any more */
     struct far_source *next;
 };
 
 int far_source_open(struct far_source **out, struct far *far, enum transport_what what, uint32_t id,
-                    void (*got)(void *owner, uint64_t cookie, uint64_t offset, const void *bytes,
-                                uint32_t length, int error),
-                    void *owner);
-/* -EAGAIN: as many as can be are under way. */
-int far_source_read(struct far_source *source, uint64_t offset, uint32_t length, uint64_t cookie);
+                    far_got got, void *owner);
+/* -EAGAIN: as many as can be are under way. Takes landing (NULL: none), if it returns 0. */
+int far_source_read(struct far_source *source, uint64_t offset, uint32_t length, uint64_t cookie,
+                    struct pool_landing *landing);
+bool far_source_full(const struct far_source *source);
 void far_source_close(struct far_source *source); /* got is not called any more */
 /* The connection is about to go. */
 void far_sources_lose(struct far_source *sources);

@@ -374,7 +374,10 @@ static int open_store(struct store *store, const struct setup *setup)
     for (unsigned i = 0; i < setup->fars; i++)
         if (far_listen(store, setup->far[i]) != 0)
             return 1; /* it has said why */
-    return store->shared || pool_open(&store->pool, setup->pool, true) == 0 ? 0 : 1;
+    if (!store->shared && pool_open(&store->pool, setup->pool, true) != 0)
+        return 1;
+    far_keep(store->pool);
+    return 0;
 }
 
 int main(int argc, char **argv)

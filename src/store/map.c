@@ -133,6 +133,17 @@ int map_write_crc(struct map *map, uint64_t offset, const void *from, size_t len
     return 0;
 }
 
+int map_landed(struct map *map, uint64_t offset, size_t length, uint32_t *crc)
+{
+    int error = check(map, offset, length, true);
+
+    if (error != 0)
+        return error;
+    GUARDED(map, "read", *crc = portus_crc32(*crc, map->base + offset, length);
+            map->backend->flush(map->self, map->base + offset, length));
+    return 0;
+}
+
 int map_store(struct map *map, uint64_t offset, uint64_t value)
 {
     int error = check(map, offset, 8, true);

@@ -84,6 +84,13 @@ int map_read_crc(struct map *map, uint64_t offset, void *to, size_t length, uint
 int map_write(struct map *map, uint64_t offset, const void *from, size_t length);
 int map_write_crc(struct map *map, uint64_t offset, const void *from, size_t length, uint32_t *crc);
 
+/* What a device has written there becomes persistent, and is summed up. */
+int map_landed(struct map *map, uint64_t offset, size_t length, uint32_t *crc);
+
+/* Whether its memory is a device's, so that another device may write to it as long as it is open.
+ */
+bool map_fixed(const struct map *map);
+
 /* One 8-byte store that is never seen in part; offset is a multiple of 8. */
 int map_store(struct map *map, uint64_t offset, uint64_t value);
 

@@ -475,6 +475,11 @@ int map_descriptor(const struct map *map)
     return map->medium->fd;
 }
 
+bool map_fixed(const struct map *map)
+{
+    return map->medium->device;
+}
+
 int map_extend(struct map *map, uint64_t size)
 {
     struct medium *medium = map->medium;

@@ -86,6 +86,19 @@ int pool_begin(struct pool *pool, const struct pool_key *key, struct pool_draft 
  * draft is as before. */
 int pool_write(struct pool_draft *draft, uint64_t offset, const void *data, size_t length);
 
+/*
+ * Room for bytes that a device writes into the pool by itself: at pool_landing_at, in memory that
+ * pool_memory names (-EOPNOTSUPP: nothing may write there but this process). It is given back by
+ * one of the other two, when the device is through with it for certain: pool_landed makes the
+ * bytes the draft's, in place of a pool_write. -ENOSPC: pool_write may find room yet.
+ */
+struct pool_landing;
+int pool_memory(const struct pool *pool, void **base, size_t *length);
+int pool_land(struct pool *pool, uint32_t owner, uint32_t length, struct pool_landing **out);
+void *pool_landing_at(const struct pool_landing *landing);
+int pool_landed(struct pool_landing *landing, struct pool_draft *draft, uint64_t offset);
+void pool_land_drop(struct pool_landing *landing); /* NULL: nothing */
+
 /* The file was cut or made longer; what is beyond is forgotten. */
 int pool_resize(struct pool_draft *draft, uint64_t size);
 

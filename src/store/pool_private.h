@@ -66,6 +66,7 @@ struct pool {
     uint64_t seed[2];
     struct pool_cache *cache;
     struct pool_draft *drafts;
+    struct pool_landing *landings;
 };
 
 /* The same as pool_open and pool_create, on memory that is mapped already; takes map over. */
@@ -103,8 +104,14 @@ int pool_flag(struct pool *pool, const struct entry *entry, uint32_t flag, bool 
 /* Loads an entry's body; a damaged one is told of. -ESTALE: removed meanwhile. */
 int pool_body(const struct pool *pool, const struct entry *entry, struct body *body);
 
-/* draft.c: adds what is being written. */
+/* draft.c, land.c: add what is being written. */
 void draft_use(const struct pool *pool, const struct pool_share *share, struct pool_usage *usage);
+void landings_use(const struct pool *pool, const struct pool_share *share,
+                  struct pool_usage *usage);
+
+/* Bytes that are in the pool already become the draft's, with the units that they lie in. -EEXIST:
+ * it has some in that range. */
+int draft_adopt(struct pool_draft *draft, uint64_t offset, uint64_t place, uint32_t length);
 
 uint64_t pool_unit(const struct pool *pool, uint64_t place);
 

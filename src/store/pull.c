@@ -29,6 +29,7 @@
 #define RINGS 1024
 #define DRAFTS 4096
 #define SHARE_STEP (16ull << 20)
+#define LANDS (256u << 10) /* bytes of a record that may come straight into the pool, at least */
 
 #define MAPPED (PORTUS_RING_DATA + PORTUS_RING_MAX)
 
@@ -356,28 +357,47 @@ static struct draft *draft_of(uint32_t peer, uint32_t serial, uint32_t ring, uin
     return NULL;
 }
 
-bool pull_wanted(const struct store *store, uint32_t peer, uint32_t ring,
-                 const struct portus_record *record, uint64_t sequence)
+/* That so many more are in its user's share. */
+static int share_has_room(struct store *store, struct draft *draft, uint32_t length)
 {
-    return draft_of(peer, store->serial[peer], ring, record->file, sequence) != NULL;
+    const struct pool_share share = store_share(store, store->peer[draft->peer].uid);
+    const char *job = store_job(store->peer[draft->peer].job);
+    uint64_t step = SHARE_STEP;
+    int error;
+
+    /* In steps: to look what a share has takes as long as there are versions. */
+    if (share.everyone || draft->written + length <= draft->room)
+        return 0;
+    error = store_room(store, &share, draft->path, job, step);
+    if (error == -ENOSPC)
+        error = store_room(store, &share, draft->path, job, step = length);
+    draft->room = draft->written + step;
+    return error;
+}
+
+bool pull_wanted(struct store *store, uint32_t peer, uint32_t ring,
+                 const struct portus_record *record, uint64_t sequence,
+                 struct pool_landing **landing)
+{
+    struct draft *draft = draft_of(peer, store->serial[peer], ring, record->file, sequence);
+
+    *landing = NULL;
+    if (draft == NULL)
+        return false;
+    /* Small ones are not worth an extent of their own. */
+    if (far_lands(store->peer[peer].far) && record->length >= LANDS &&
+        share_has_room(store, draft, record->length) == 0 &&
+        pool_land(store->pool, store->peer[peer].uid, record->length, landing) == 0)
+        draft->written += record->length;
+    return true;
 }
 
 static int write_draft(struct store *store, struct draft *draft, uint64_t offset, const void *data,
                        uint32_t length)
 {
     const struct pool_share share = store_share(store, store->peer[draft->peer].uid);
-    int error = 0;
+    int error = share_has_room(store, draft, length);
 
-    /* In steps: to look what a share has takes as long as there are versions. */
-    if (!share.everyone && draft->written + length > draft->room) {
-        const char *job = store_job(store->peer[draft->peer].job);
-        uint64_t step = SHARE_STEP;
-
-        error = store_room(store, &share, draft->path, job, step);
-        if (error == -ENOSPC)
-            error = store_room(store, &share, draft->path, job, step = length);
-        draft->room = draft->written + step;
-    }
     if (error == 0)
         error = pool_write(draft->pulled.draft, offset, data, length);
     draft->written += length;
@@ -392,15 +412,20 @@ static int write_draft(struct store *store, struct draft *draft, uint64_t offset
     return error;
 }
 
+/* Of no use any more. */
+static void give_up(const struct draft *draft, int error)
+{
+    log_debug("%s: is read from its file: %s", draft->path, strerror(-error));
+    pull_drop(draft->peer, draft->serial, draft->id);
+}
+
 static void keep(struct store *store, struct draft *draft, const struct portus_record *record,
                  const void *data)
 {
     int error = write_draft(store, draft, record->offset, data, record->length);
 
-    if (error == 0)
-        return;
-    log_debug("%s: is read from its file: %s", draft->path, strerror(-error));
-    pull_drop(draft->peer, draft->serial, draft->id);
+    if (error != 0)
+        give_up(draft, error);
 }
 
 void pull_record(struct store *store, uint32_t peer, uint32_t ring,
@@ -410,6 +435,24 @@ void pull_record(struct store *store, uint32_t peer, uint32_t ring,
 
     if (draft != NULL)
         keep(store, draft, record, bytes);
+}
+
+void pull_landed(struct store *store, uint32_t peer, uint32_t ring,
+                 const struct portus_record *record, uint64_t sequence,
+                 struct pool_landing *landing)
+{
+    struct draft *draft = draft_of(peer, store->serial[peer], ring, record->file, sequence);
+    int error;
+
+    if (draft == NULL) {
+        pool_land_drop(landing);
+        return;
+    }
+    error = pool_landed(landing, draft->pulled.draft, record->offset);
+    if (error == 0)
+        error = ranges_add(&draft->pulled.ranges, record->offset, record->offset + record->length);
+    if (error != 0)
+        give_up(draft, error);
 }
 
 /* Copies the next record. False: the ring makes no sense. */

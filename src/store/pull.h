@@ -39,12 +39,16 @@ void pull_gone(uint32_t peer, uint32_t serial);
 /* Moves a draft to *pulled, which its owner now frees; false: there is none. */
 bool pull_take(uint32_t peer, uint32_t serial, uint32_t id, struct pulled *pulled);
 
-/* One record of a peer's ring, and its bytes. Whether there is a draft that wants them; and puts
- * them there. */
-bool pull_wanted(const struct store *store, uint32_t peer, uint32_t ring,
-                 const struct portus_record *record, uint64_t sequence);
+/* One record of a peer's ring, and its bytes. Whether there is a draft that wants them, and where
+ * in the pool they are to come (NULL: anywhere); and puts them there. */
+bool pull_wanted(struct store *store, uint32_t peer, uint32_t ring,
+                 const struct portus_record *record, uint64_t sequence,
+                 struct pool_landing **landing);
 void pull_record(struct store *store, uint32_t peer, uint32_t ring,
                  const struct portus_record *record, uint64_t sequence, const void *bytes);
+void pull_landed(struct store *store, uint32_t peer, uint32_t ring,
+                 const struct portus_record *record, uint64_t sequence,
+                 struct pool_landing *landing);
 
 /* reel.c: the ring of a peer on another machine. */
 struct reel;

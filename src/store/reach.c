@@ -44,23 +44,25 @@ static void done(struct transport_read *transport, const void *bytes, int error)
 {
     struct far_source *source = transport->owner;
     struct far_read *read = (struct far_read *)transport;
+    struct pool_landing *landing = read->landing;
 
     read->busy = false;
+    read->landing = NULL;
     source->under_way--;
     owes_less(source->far);
     source->calls = true;
     if (source->owner != NULL)
-        source->got(source->owner, read->cookie, transport->offset, bytes, transport->length,
-                    error);
+        source->got(source->owner, read->cookie, transport->offset, bytes, transport->length, error,
+                    landing);
+    else
+        pool_land_drop(landing);
     source->calls = false;
     if (source->owner == NULL && source->under_way == 0)
         forget(source);
 }
 
 int far_source_open(struct far_source **out, struct far *far, enum transport_what what, uint32_t id,
-                    void (*got)(void *owner, uint64_t cookie, uint64_t offset, const void *bytes,
-                                uint32_t length, int error),
-                    void *owner)
+                    far_got got, void *owner)
 {
     struct far_source *source = calloc(1, sizeof(*source));
 
@@ -77,7 +79,13 @@ int far_source_open(struct far_source **out, struct far *far, enum transport_wha
     return 0;
 }
 
-int far_source_read(struct far_source *source, uint64_t offset, uint32_t length, uint64_t cookie)
+bool far_source_full(const struct far_source *source)
+{
+    return source->under_way == FAR_READS;
+}
+
+int far_source_read(struct far_source *source, uint64_t offset, uint32_t length, uint64_t cookie,
+                    struct pool_landing *landing)
 {
     struct far_read *read = source->read;
     int error;
@@ -93,12 +101,14 @@ int far_source_read(struct far_source *source, uint64_t offset, uint32_t length,
                                          .id = source->id,
                                          .offset = offset,
                                          .length = length,
+                                         .to = landing != NULL ? pool_landing_at(landing) : NULL,
                                          .done = done,
                                          .owner = source};
     error = source->far->kind->read(source->far->lane, &read->read);
     if (error != 0)
         return error;
     read->busy = true;
+    read->landing = landing;
     source->under_way++;
     owes(source->far);
     return 0;
@@ -119,6 +129,10 @@ void far_sources_lose(struct far_source *sources)
         next = source->next;
         source->far = NULL;
         source->under_way = 0;
+        for (unsigned i = 0; i < FAR_READS; i++) {
+            pool_land_drop(source->read[i].landing); /* its queue pair is gone */
+            source->read[i].landing = NULL;
+        }
         if (source->owner == NULL)
             free(source);
     }

@@ -53,25 +53,32 @@ static void got_heads(struct reel *reel, const void *bytes, uint32_t count)
 }
 
 static void got(void *owner, uint64_t cookie, uint64_t offset, const void *bytes, uint32_t length,
-                int error)
+                int error, struct pool_landing *landing)
 {
     struct reel *reel = owner;
+    const struct portus_record *record = &reel->record[cookie % HEADS];
 
     if (cookie == IS_HEAD)
         reel->head = false;
     if (bytes == NULL)
         reel->wrong = true;
-    if (reel->wrong)
+    if (reel->wrong) {
+        pool_land_drop(landing);
         return;
+    }
     if (cookie == IS_HEAD) {
         got_heads(reel, bytes, length / sizeof(struct portus_record));
         return;
     }
-    if (reel->record[cookie % HEADS].length != length) {
+    if (record->length != length) {
         reel->wrong = true;
+        pool_land_drop(landing);
         return;
     }
-    pull_record(reel->store, reel->peer, reel->id, &reel->record[cookie % HEADS], cookie, bytes);
+    if (landing != NULL)
+        pull_landed(reel->store, reel->peer, reel->id, record, cookie, landing);
+    else
+        pull_record(reel->store, reel->peer, reel->id, record, cookie, bytes);
     reel->there[cookie % HEADS] = true;
 }
 
@@ -115,7 +122,7 @@ static void ask_heads(struct reel *reel, uint64_t upto)
     if (count == 0 || reel->head)
         return;
     error = far_source_read(reel->source, place * sizeof(struct portus_record),
-                            (uint32_t)(count * sizeof(struct portus_record)), IS_HEAD);
+                            (uint32_t)(count * sizeof(struct portus_record)), IS_HEAD, NULL);
     reel->head = error == 0;
     reel->wrong |= error != 0 && error != -EAGAIN;
 }
@@ -124,17 +131,21 @@ static void ask_bytes(struct reel *reel)
 {
     int error = 0;
 
-    while (reel->asked < reel->known && error == 0 && !reel->wrong) {
+    while (reel->asked < reel->known && !far_source_full(reel->source) && !reel->wrong) {
         const struct portus_record *record = &reel->record[reel->asked % HEADS];
+        struct pool_landing *landing = NULL;
 
         if (record->length == 0 ||
-            !pull_wanted(reel->store, reel->peer, reel->id, record, reel->asked))
+            !pull_wanted(reel->store, reel->peer, reel->id, record, reel->asked, &landing))
             reel->there[reel->asked % HEADS] = true;
         else
             error = far_source_read(reel->source, PORTUS_RING_DATA + record->data, record->length,
-                                    reel->asked);
-        if (error == 0)
-            reel->asked++;
+                                    reel->asked, landing);
+        if (error != 0) {
+            pool_land_drop(landing);
+            break;
+        }
+        reel->asked++;
     }
     reel->wrong |= error != 0 && error != -EAGAIN;
 }

@@ -230,6 +230,7 @@ void pool_use(const struct pool *pool, const struct pool_share *share, struct po
             usage->objects++;
         }
         draft_use(pool, share, usage);
+        landings_use(pool, share, usage);
     }
     limit(pool, share, usage);
 }

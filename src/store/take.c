@@ -152,7 +152,7 @@ static int put(struct store *store, struct copying *now, uint64_t offset, const 
 
 /* A piece has come from another machine. */
 static void got(void *owner, uint64_t cookie, uint64_t offset, const void *bytes, uint32_t length,
-                int error)
+                int error, struct pool_landing *landing)
 {
     struct copying *now = owner;
 
@@ -180,7 +180,7 @@ static int fetch(struct copying *now)
         }
         if (gap.to - gap.from > PIECE)
             gap.to = gap.from + PIECE;
-        error = far_source_read(source, gap.from, (uint32_t)(gap.to - gap.from), 0);
+        error = far_source_read(source, gap.from, (uint32_t)(gap.to - gap.from), 0, NULL);
         if (error == 0) {
             now->asked = gap.to;
             now->pieces++;

@@ -58,12 +58,22 @@ static int start_listening(const struct portus_address *address, const struct ad
 
     if (error != 0)
         return error;
-    error = rdma_fetch_begin(verbs, why);
+    error = rdma_buffers_begin(verbs, why);
     if (error == 0)
         error = rdma_ops->listen(verbs, resolved->ai_addr, resolved->ai_addrlen, why);
     if (error != 0)
         log_error("%s: %s", address->text, why);
     return error == 0 ? 0 : -ENODEV;
+}
+
+static int keep(void *memory, size_t length)
+{
+    char why[VERBS_WHY] = "";
+    int error = rdma_ops->keep(verbs, memory, length, why);
+
+    if (error != 0)
+        log_warn("RDMA cannot read straight into the pool: %s: what comes goes by buffers", why);
+    return error;
 }
 
 /* ---- links ---- */
@@ -223,6 +233,7 @@ static int open_lane(struct lane **out, struct wire *wire, const struct transpor
     lane->wire = wire;
     lane->client = client;
     lane->number = 1;
+    lane->owner = wire_owner(wire);
     error = wire_secret(wire, lane->secret);
     if (error == 0)
         error = transport_tcp.open(&lane->other, wire, client);
@@ -317,6 +328,7 @@ static int read_source(struct lane *lane, struct transport_read *read)
 
 const struct transport_kind transport_rdma = {
     .listen = start_listening,
+    .keep = keep,
     .open = open_lane,
     .close = close_lane,
     .watch = watch,

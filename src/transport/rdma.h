@@ -5,6 +5,7 @@
  *   rdma.c        the lane's life: its links, one after the other, and its messages
  *   rdma_offer.c  a client's end: memory that is open to the store, and pushes that come
  *   rdma_fetch.c  a store's end: READs of it, and pushes
+ *   rdma_buffers.c  a store's memory for what is under way
  *   rdma_files.c  files, which are no memory: both ends
  */
 #ifndef PORTUS_TRANSPORT_RDMA_H
@@ -16,7 +17,7 @@
 #include "transport/verbs.h"
 
 #define RDMA_READS 256  /* of a store's lane, waiting or under way */
-#define RDMA_BUFFERS 32 /* of a store, for all lanes: what is read comes into one */
+#define RDMA_BUFFERS 64 /* of a store, for all lanes: reads under way, and as many pushes */
 #define RDMA_STEPS 2048 /* of a lane */
 
 /* A client's: a ring that is offered, or is being left. */
@@ -46,7 +47,7 @@ struct rdma_flight {
     struct transport_read *read; /* NULL: a push, or of a file */
     struct rdma_piece *piece;
     uint32_t ring;
-    unsigned buffer, parts;
+    unsigned buffer, parts; /* RDMA_BUFFERS: none */
 };
 
 /* A store's: a read of a file that its client has been asked for. */
@@ -63,13 +64,14 @@ struct lane {
     struct wire *wire;
     const struct transport_client *client; /* NULL: a store's */
     struct lane *other;                    /* messages that are none of RDMA's */
+    uint32_t owner;                        /* a store's: whose it is */
     struct verbs_link *link;               /* NULL: none at the moment */
     uint8_t secret[VERBS_SECRET];
     unsigned number; /* of the link, from 1 on */
     unsigned vain;   /* links in a row that were of no use */
     bool ready, used;
-    uint64_t bytes_read, bytes_pushed; /* a store's */
-    int failed;                        /* the session is over */
+    uint64_t bytes_read, bytes_straight, bytes_pushed; /* a store's */
+    int failed;                                        /* the session is over */
 
     struct rdma_ring *rings;
     uint8_t *slots;
@@ -134,8 +136,7 @@ void rdma_offer_turn(struct lane *lane);
 void rdma_offer_reset(struct lane *lane); /* its link is gone */
 void rdma_offer_end(struct lane *lane);
 
-/* rdma_fetch.c. begin: once, before anything is listened for. */
-int rdma_fetch_begin(struct verbs *verbs, char *why);
+/* rdma_fetch.c */
 int rdma_fetch(struct lane *lane, struct transport_read *read);
 int rdma_hear_step(struct lane *lane, const struct portus_message *message, const void *bytes,
                    size_t length);
@@ -146,10 +147,13 @@ int rdma_fetch_push(struct lane *lane, const struct portus_message *message, con
 int rdma_fetch_reset(struct lane *lane); /* -ECONNRESET: what was pushed is nobody knows where */
 void rdma_fetch_end(struct lane *lane);
 
-/* For rdma_files.c: a buffer for a read, or RDMA_BUFFERS: none is free. */
-unsigned rdma_buffer_take(void);
-void rdma_buffer_give(unsigned buffer);
-uint8_t *rdma_buffer(unsigned buffer);
+/* rdma_buffers.c. begin: once, before anything is listened for. take: a number, or RDMA_BUFFERS: it
+ * has to wait. */
+enum rdma_use { RDMA_FOR_READ, RDMA_FOR_PUSH };
+int rdma_buffers_begin(struct verbs *verbs, char *why);
+unsigned rdma_buffer_take(const struct lane *lane, enum rdma_use use);
+void rdma_buffer_give(enum rdma_use use, unsigned buffer);
+uint8_t *rdma_buffer(enum rdma_use use, unsigned buffer);
 int rdma_want(struct lane *lane, int64_t what, uint32_t id, uint64_t offset, uint32_t length);
 
 /* rdma_files.c: a client's end */

@@ -2,9 +2,10 @@
 /*
  * rdma_fetch.c -- a store's end: READs of its clients' rings, and pushes
  *
- * READs go into buffers that are registered once and shared by all lanes; from there bytes go on
- * into the pool, which has its own ways to make them durable and looks at each byte for its CRC
- * anyway. What a completion says is that bytes are here, not that they outlive a power cut.
+ * READs go straight to where they are wanted, if that may be (a pool on devdax), else into buffers
+ * that are registered once and shared by all lanes; from there bytes go on into the pool, which
+ * has its own ways to make them durable and looks at each byte for its CRC anyway. What a
+ * completion says is that bytes are here, not that they outlive a power cut.
  *
  * Reads wait in the order in which they were asked for, as they are to end in it: for the step of
  * the ring that they are in, for a buffer, for a link.
@@ -16,67 +17,6 @@
 
 #include "common/log.h"
 #include "transport/rdma.h"
-
-#define PUSHES 32 /* buffers for pushes, of all lanes */
-#define ALL ((size_t)RDMA_BUFFERS * TRANSPORT_READ + (size_t)PUSHES * PORTUS_RDMA_SLOT)
-
-static struct {
-    uint8_t *memory;
-    bool read[RDMA_BUFFERS], push[PUSHES]; /* in use */
-} buffers;
-
-static uint8_t *push_buffer(unsigned i)
-{
-    return buffers.memory + (size_t)RDMA_BUFFERS * TRANSPORT_READ + (size_t)i * PORTUS_RDMA_SLOT;
-}
-
-/* The number of one that is free, or of none: count. */
-static unsigned unused(const bool *used, unsigned count)
-{
-    unsigned i = 0;
-
-    while (i < count && used[i])
-        i++;
-    return i;
-}
-
-unsigned rdma_buffer_take(void)
-{
-    unsigned buffer = unused(buffers.read, RDMA_BUFFERS);
-
-    if (buffer < RDMA_BUFFERS)
-        buffers.read[buffer] = true;
-    return buffer;
-}
-
-void rdma_buffer_give(unsigned buffer)
-{
-    buffers.read[buffer] = false;
-}
-
-uint8_t *rdma_buffer(unsigned buffer)
-{
-    return buffers.memory + (size_t)buffer * TRANSPORT_READ;
-}
-
-int rdma_fetch_begin(struct verbs *verbs, char *why)
-{
-    void *memory;
-    int error;
-
-    if (buffers.memory != NULL)
-        return 0;
-    memory = mmap(NULL, ALL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-        return -errno;
-    error = rdma_ops->keep(verbs, memory, ALL, why);
-    if (error != 0) {
-        munmap(memory, ALL);
-        return error;
-    }
-    buffers.memory = memory;
-    return 0;
-}
 
 /* ---- steps ---- */
 
@@ -114,8 +54,9 @@ static bool give(struct lane *lane)
     struct transport_read *read = lane->reads.first;
     struct rdma_flight *flight = &lane->flight[lane->out % RDMA_READS];
     uint64_t offset = read->offset, end = offset + read->length;
-    unsigned buffer;
+    unsigned buffer = RDMA_BUFFERS;
     const struct rdma_step *step;
+    uint8_t *to = read->to;
 
     if (lane->asked || lane->out - lane->in == RDMA_READS)
         return false;
@@ -128,9 +69,12 @@ static bool give(struct lane *lane)
             rdma_want(lane, PORTUS_RDMA_RING, read->id, offset, (uint32_t)(end - offset));
         return false;
     }
-    buffer = rdma_buffer_take();
-    if (buffer == RDMA_BUFFERS)
-        return false;
+    if (to == NULL) {
+        buffer = rdma_buffer_take(lane, RDMA_FOR_READ);
+        if (buffer == RDMA_BUFFERS)
+            return false;
+        to = rdma_buffer(RDMA_FOR_READ, buffer);
+    }
     *flight = (struct rdma_flight){.read = read, .ring = read->id, .buffer = buffer};
     for (offset = read->offset; offset < end;) {
         struct verbs_source from;
@@ -142,12 +86,12 @@ static bool give(struct lane *lane)
         from.address += offset - step->offset;
         n = step->offset + step->length - offset;
         n = n < end - offset ? n : end - offset;
-        error = rdma_ops->read(lane->link, &from, rdma_buffer(buffer) + (offset - read->offset),
-                               (uint32_t)n, lane->out);
+        error =
+            rdma_ops->read(lane->link, &from, to + (offset - read->offset), (uint32_t)n, lane->out);
         if (error != 0) {
             /* A link takes more jobs than there are buffers: it has broken. */
             rdma_ops->break_off(lane->link, error, "the link takes no reads");
-            rdma_buffer_give(buffer);
+            rdma_buffer_give(RDMA_FOR_READ, buffer);
             return false;
         }
         flight->parts++;
@@ -293,12 +237,17 @@ void rdma_fetch_turn(struct lane *lane)
             continue;
         }
         if (ended.read == NULL) {
-            buffers.push[ended.buffer] = false;
+            rdma_buffer_give(RDMA_FOR_PUSH, ended.buffer);
             continue;
         }
         lane->bytes_read += ended.read->length;
-        ended.read->done(ended.read, rdma_buffer(ended.buffer), 0);
-        rdma_buffer_give(ended.buffer);
+        if (ended.buffer == RDMA_BUFFERS) {
+            lane->bytes_straight += ended.read->length;
+            ended.read->done(ended.read, ended.read->to, 0);
+            continue;
+        }
+        ended.read->done(ended.read, rdma_buffer(RDMA_FOR_READ, ended.buffer), 0);
+        rdma_buffer_give(RDMA_FOR_READ, ended.buffer);
     }
     leave(lane);
     give_all(lane);
@@ -310,8 +259,8 @@ int rdma_fetch_push(struct lane *lane, const struct portus_message *message, con
 {
     struct rdma_flight *flight = &lane->flight[lane->out % RDMA_READS];
     struct verbs_source to = lane->slots_far;
-    unsigned buffer = unused(buffers.push, PUSHES);
-    uint8_t *from = push_buffer(buffer);
+    unsigned buffer;
+    uint8_t *from;
     int error;
 
     if (lane->failed != 0)
@@ -324,17 +273,22 @@ int rdma_fetch_push(struct lane *lane, const struct portus_message *message, con
         if (error != 0)
             return error;
     }
-    if (!lane->slots_known || lane->link == NULL || buffer == PUSHES ||
+    if (!lane->slots_known || lane->link == NULL ||
         lane->pushed - lane->credit == PORTUS_RDMA_PUSHES || lane->out - lane->in == RDMA_READS)
         return -EAGAIN;
+    buffer = rdma_buffer_take(lane, RDMA_FOR_PUSH);
+    if (buffer == RDMA_BUFFERS)
+        return -EAGAIN;
+    from = rdma_buffer(RDMA_FOR_PUSH, buffer);
     memcpy(from, message, sizeof(*message));
     memcpy(from + sizeof(*message), bytes, length);
     to.address += (uint64_t)(lane->pushed % PORTUS_RDMA_PUSHES) * PORTUS_RDMA_SLOT;
     error = rdma_ops->push(lane->link, &to, from, (uint32_t)(sizeof(*message) + length),
                            lane->pushed, lane->out);
-    if (error != 0)
+    if (error != 0) {
+        rdma_buffer_give(RDMA_FOR_PUSH, buffer);
         return error == -ENOTCONN ? -EAGAIN : error;
-    buffers.push[buffer] = true;
+    }
     *flight = (struct rdma_flight){.buffer = buffer, .parts = 1};
     lane->pushed++;
     lane->bytes_pushed += length;
@@ -353,11 +307,11 @@ int rdma_fetch_reset(struct lane *lane)
         if (flight->piece != NULL)
             continue;
         if (flight->read == NULL) {
-            buffers.push[flight->buffer] = false;
+            rdma_buffer_give(RDMA_FOR_PUSH, flight->buffer);
             lost = true;
             continue;
         }
-        rdma_buffer_give(flight->buffer);
+        rdma_buffer_give(RDMA_FOR_READ, flight->buffer);
         transport_put_back(&lane->reads, flight->read);
         lane->waiting++;
     }
@@ -371,8 +325,10 @@ int rdma_fetch_reset(struct lane *lane)
 void rdma_fetch_end(struct lane *lane)
 {
     if (lane->bytes_read + lane->bytes_pushed > 0)
-        log_debug("%s: %llu bytes were pulled and %llu pushed by RDMA", wire_peer(lane->wire),
-                  (unsigned long long)lane->bytes_read, (unsigned long long)lane->bytes_pushed);
+        log_debug("%s: %llu bytes were pulled and %llu pushed by RDMA, %llu came straight into the "
+                  "pool",
+                  wire_peer(lane->wire), (unsigned long long)lane->bytes_read,
+                  (unsigned long long)lane->bytes_pushed, (unsigned long long)lane->bytes_straight);
     rdma_fetch_reset(lane);
     free(lane->steps);
 }

@@ -137,11 +137,12 @@ static void begin(struct lane *lane)
         int error;
 
         if (next->error == 0) {
-            next->buffer = rdma_buffer_take();
+            next->buffer = rdma_buffer_take(lane, RDMA_FOR_READ);
             if (next->buffer == RDMA_BUFFERS)
                 return;
-            error = rdma_ops->read(lane->link, &next->source, rdma_buffer(next->buffer),
-                                   next->read->length, lane->out);
+            error =
+                rdma_ops->read(lane->link, &next->source, rdma_buffer(RDMA_FOR_READ, next->buffer),
+                               next->read->length, lane->out);
             if (error != 0) {
                 rdma_ops->break_off(lane->link, error, "the link takes no reads");
                 return;
@@ -164,10 +165,11 @@ void rdma_file_turn(struct lane *lane)
         lane->pieces_ended++;
         if (ended.error == 0)
             lane->failed = rdma_say(lane, PORTUS_OP_RDMA_FREE, ended.place, 0);
-        ended.read->done(ended.read, ended.error == 0 ? rdma_buffer(ended.buffer) : NULL,
+        ended.read->done(ended.read,
+                         ended.error == 0 ? rdma_buffer(RDMA_FOR_READ, ended.buffer) : NULL,
                          ended.error);
         if (ended.error == 0)
-            rdma_buffer_give(ended.buffer);
+            rdma_buffer_give(RDMA_FOR_READ, ended.buffer);
     }
     ask(lane);
 }
@@ -177,8 +179,7 @@ void rdma_file_fetch_reset(struct lane *lane)
     while (lane->pieces > lane->pieces_ended) {
         struct rdma_piece *last = piece(lane, --lane->pieces);
 
-        if (last->buffer != RDMA_BUFFERS)
-            rdma_buffer_give(last->buffer);
+        rdma_buffer_give(RDMA_FOR_READ, last->buffer);
         transport_put_back(&lane->file_reads, last->read);
     }
     lane->pieces_answered = lane->pieces_begun = lane->pieces;

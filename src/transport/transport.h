@@ -58,6 +58,7 @@ struct transport_read {
     uint32_t id;
     uint64_t offset;
     uint32_t length;
+    void *to; /* where the bytes are to come, in kept memory; NULL: anywhere */
     /* bytes: all of length, valid until it returns; or NULL and why: -ESTALE: it was withdrawn or
      * is shorter by now. Called from turn or hear, never from read. */
     void (*done)(struct transport_read *read, const void *bytes, int error);
@@ -76,6 +77,10 @@ struct transport_kind {
     /* A store's: makes ready for an address that it listens at, and what that was resolved to.
      * NULL: nothing is needed. */
     int (*listen)(const struct portus_address *address, const struct addrinfo *resolved);
+
+    /* The same for memory that reads may come into by themselves (read.to), as long as this
+     * process lives. NULL: none can. -EOPNOTSUPP: this one cannot; logged. */
+    int (*keep)(void *memory, size_t length);
 
     /* A lane of a proven connection; client NULL: a store's. */
     int (*open)(struct lane **out, struct wire *wire, const struct transport_client *client);

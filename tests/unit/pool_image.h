@@ -124,6 +124,18 @@ static inline void fill_bytes(char *bytes, size_t length, uint64_t seed)
 }
 
 /* Commits length bytes of a seed as the version of a file. */
+/* The bytes of a draft: as ever, or (of each third) as a device brings them. */
+static inline int image_write(struct pool *pool, struct pool_draft *draft, const char *bytes,
+                              size_t length, uint64_t seed)
+{
+    struct pool_landing *landing;
+
+    if (seed % 3 != 0 || pool_land(pool, 0, length, &landing) != 0)
+        return pool_write(draft, 0, bytes, length);
+    pool->map->backend->copy(pool->map->self, pool_landing_at(landing), bytes, length);
+    return pool_landed(landing, draft, 0);
+}
+
 static inline int image_commit(struct pool *pool, uint32_t file, const char *path, uint64_t seed,
                                size_t length, uint64_t *number)
 {
@@ -136,7 +148,7 @@ static inline int image_commit(struct pool *pool, uint32_t file, const char *pat
     if (error != 0)
         return error;
     fill_bytes(bytes, length, seed | 1);
-    error = pool_write(draft, 0, bytes, length);
+    error = image_write(pool, draft, bytes, length, seed);
     if (error != 0) {
         pool_drop(draft);
         return error;

@@ -66,9 +66,11 @@ for kind in kinds:
     lines = do("store", f". {guest.HERE}/peer_store.sh; finish", 60)
     if got != want:
         wrong(f"{kind}: other bytes", lines)
-    moved = [re.search(r"(\d+) bytes were pulled and (\d+) pushed by RDMA", line) for line in lines]
-    pulled, pushed = (max((int(m[n]) for m in moved if m), default=0) for n in (1, 2))
+    moved = [re.search(r"(\d+) bytes were pulled and (\d+) pushed by RDMA, (\d+) came straight", line) for line in lines]
+    pulled, pushed, straight = (max((int(m[n]) for m in moved if m), default=0) for n in (1, 2, 3))
     if pulled < SIZE or pushed < SIZE or not any(f": {SIZE} bytes, 0 of them from the file" in line for line in lines):
         wrong(f"{kind}: {pulled} bytes were pulled by RDMA, {pushed} pushed", lines)
+    if straight != (SIZE if kind == "devdax" else 0):
+        wrong(f"{kind}: {straight} bytes came straight into the pool", lines)
     machines.cut("agent")
 machines.end()

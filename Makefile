@@ -79,7 +79,7 @@ VM       += $(B)/tests/vm/pull
 endif
 LIBC_ONLY ?= no
 ifeq ($(LIBC_ONLY),yes)
-CTL      := $(filter-out $(patsubst %,$(B)/src/ctl/%.o,badblocks complete dial diff doctor_store export import \
+CTL      := $(filter-out $(patsubst %,$(B)/src/ctl/%.o,badblocks complete dial diff doctor_rdma doctor_store export import \
               keep key names pool portable restore scrub vault versions),$(CTL)) $(B)/src/ctl/storeless.o
 PROGRAMS := $(B)/portus-agent $(B)/portusctl
 CTLPARTS :=

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import tarfile
 
-from lib import agents, program, state, trial
+from lib import program, state, trial
 
 CTL = os.path.join(program.BUILD, "portusctl")
 SIZES = {"ck/a.ckpt": 3_000_000, "ck/b\udcff.ckpt": 0, "ck/sub/c \u00e9\n.ckpt": 1, "last.ckpt": 1_234_567}
@@ -234,9 +234,11 @@ for arguments in (["verify"], ["export", "--tar"], ["export", "--to", trial.fres
     trial.expect(b" %  " in said and b"/s" in said, f"{arguments}: no bar: {said}")
 
 # While a portusd has the pool nothing is imported.
-p = subprocess.Popen([os.path.join(program.BUILD, "portusd"), POOL], env=program.environment(trial.JOB))
+p = subprocess.Popen([os.path.join(program.BUILD, "portusd"), POOL], stderr=subprocess.PIPE,
+                     env=program.environment(trial.JOB, PORTUS_LOG="info"))
 try:
-    trial.expect(agents.until(lambda: "portusd" in ctl("import", D, status=1), 10, 0.1), "imports beside a portusd")
+    trial.expect(any(b" bytes free" in line for line in p.stderr), "portusd did not begin")
+    trial.expect("portusd" in ctl("import", D, status=1), "imports beside a portusd")
     ctl("export", "--to", trial.fresh(), "/ck")
 finally:
     p.terminate()

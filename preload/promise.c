@@ -34,7 +34,8 @@
 #include "summary.h"
 #include "versions.h"
 
-#define STATUS 4096
+#define STATUS 512 /* read at once */
+#define WORD 8     /* "\nVmLck:" */
 #define CROWDED_NS 1000000000ull
 #define PATIENCE_NS 500000000ull
 
@@ -54,23 +55,41 @@ bool promise_enter(struct portus_writer *writer)
 
 /* --- making them --- */
 
-/* proc_pid_status(5); "" where it cannot be seen. */
-static void read_status(char *text, size_t room)
-{
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
-    long length = fd < 0 ? 0 : syscall(SYS_read, fd, text, room - 1);
+/* Memory whose pages stay: UINT64_MAX where it cannot be seen. */
+struct held {
+    uint64_t locked, pinned;
+};
 
-    if (fd >= 0)
-        syscall(SYS_close, fd);
-    text[length > 0 ? length : 0] = '\0';
+static uint64_t kibibytes(const char *line)
+{
+    return strtoull(strchr(line, ':') + 1, NULL, 10) << 10;
 }
 
-/* A line of it, in bytes; or all that there is, where it is not there. */
-static uint64_t line(const char *status, const char *word)
+/* Two lines of proc_pid_status(5), one behind the other; those before may be long. */
+static struct held held(void)
 {
-    const char *at = strstr(status, word);
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
+    struct held held = {UINT64_MAX, UINT64_MAX};
+    char text[STATUS + 1], *locked, *pinned;
+    size_t kept = 0;
+    long length;
 
-    return at == NULL ? UINT64_MAX : strtoull(at + strlen(word), NULL, 10) << 10;
+    while (fd >= 0 && held.pinned == UINT64_MAX &&
+           (length = syscall(SYS_read, fd, text + kept, STATUS - kept)) > 0) {
+        length += (long)kept;
+        text[length] = '\0';
+        locked = strstr(text, "\nVmLck:");
+        pinned = locked != NULL ? strstr(locked, "\nVmPin:") : NULL;
+        if (pinned != NULL && strchr(pinned + 1, '\n') != NULL)
+            held = (struct held){kibibytes(locked), kibibytes(pinned)};
+        if (locked == NULL)
+            locked = text + length - (length < WORD ? length : WORD);
+        kept = (size_t)(text + length - locked);
+        memmove(text, locked, kept);
+    }
+    if (fd >= 0)
+        syscall(SYS_close, fd);
+    return held;
 }
 
 /* Of the ring, as far as the kernel counts what a driver has pinned. */
@@ -78,10 +97,7 @@ static _Atomic uint64_t ours;
 
 uint64_t promise_pins(void)
 {
-    char status[STATUS];
-
-    read_status(status, sizeof(status));
-    return line(status, "\nVmPin:");
+    return held().pinned;
 }
 
 void promise_pins_ours(uint64_t bytes)
@@ -92,10 +108,9 @@ void promise_pins_ours(uint64_t bytes)
 /* Memory that others may have pinned, or that is locked: its pages must stay as they are. */
 static bool pinned_or_locked(void)
 {
-    char status[STATUS];
+    struct held now = held();
 
-    read_status(status, sizeof(status));
-    return line(status, "\nVmPin:") > atomic_load(&ours) || line(status, "\nVmLck:") != 0;
+    return now.pinned > atomic_load(&ours) || now.locked != 0;
 }
 
 /*

@@ -109,6 +109,7 @@ static void change_range(const void *start, size_t length, enum change change)
         else
             promise_empty(from, to, protection_of(part.flags));
     }
+    portus_walk_end(&walk);
     portus_unlock(&promises.lock);
     view_close(&view);
 }
@@ -136,6 +137,7 @@ bool promise_any(const void *start, size_t length)
     view_open(&view);
     portus_walk_begin(&walk, view.source, at);
     any = next_part(&walk, end, &part);
+    portus_walk_end(&walk);
     view_close(&view);
     return any;
 }

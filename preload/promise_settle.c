@@ -121,6 +121,7 @@ static bool look(const struct portus_source *source, enum promise_wish wish)
         }
         need(start, end);
     }
+    portus_walk_end(&walk);
     return true;
 }
 

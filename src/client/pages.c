@@ -6,10 +6,13 @@
  * PROCMAP_QUERY, Linux 6.11; mm/pagemap PAGEMAP_SCAN, Linux 6.7. Spelled out, as headers may be
  * older. A page of a private mapping of a file is the file's as long as nobody has written to
  * it: then the kernel has made a copy, which is anonymous memory, present or swapped out.
+ *
+ * Also called on stacks of signal handlers, which are small.
  */
 #include "client/pages.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +45,7 @@ struct page_scan {
 #define PAGE_PRESENT (1u << 3)
 #define PAGE_SWAPPED (1u << 4)
 
+#define ENTRIES 128
 #define TABLE_FILE (1ull << 61)
 #define TABLE_SWAPPED (1ull << 62)
 #define TABLE_PRESENT (1ull << 63)
@@ -64,13 +68,19 @@ static int scan_pages(int pages, struct page_scan *scan, struct page_region *fou
 
 static bool by_query(int maps, uintptr_t at, uint32_t flags, struct portus_mapping *mapping)
 {
-    char name[4096] = "";
+    char name[128] = "";
     struct mapping_query query = {.query_flags = QUERY_OR_NEXT | flags,
                                   .query_addr = at,
                                   .name_size = sizeof(name),
                                   .name = (uintptr_t)name};
+    bool known = ask(maps, &query);
 
-    if (!ask(maps, &query))
+    if (!known && errno == ENAMETOOLONG) { /* the path of some file */
+        query.name_size = 0;
+        query.name = 0;
+        known = ask(maps, &query);
+    }
+    if (!known)
         return false;
     *mapping = (struct portus_mapping){.start = query.start,
                                        .end = query.end,
@@ -109,32 +119,58 @@ static bool parse(const char *line, struct portus_mapping *mapping)
     return true;
 }
 
-/* Before 6.11. The text comes page by page; a line that is cut off is read again with the next. */
+/*
+ * The text is made as it is read, from where the same descriptor was read last. Of a shared one
+ * others may have read, and then the kernel counts bytes again, in what is another text by now.
+ */
+static void open_text(struct portus_walk *walk)
+{
+    walk->file = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    if (walk->file < 0)
+        walk->file = walk->source->maps;
+}
+
+static bool wanted(struct portus_walk *walk, struct portus_mapping *mapping)
+{
+    return !walk->cut && parse(walk->line, mapping) && mapping->end > walk->at;
+}
+
+/* Before 6.11. Of a line that is longer than the room for it the beginning is enough. */
 static bool by_text(struct portus_walk *walk, struct portus_mapping *mapping)
 {
+    if (walk->file < 0)
+        open_text(walk);
     for (;;) {
+        size_t rest;
         char *next;
         long length;
+        bool good;
 
         while ((next = strchr(walk->line, '\n')) != NULL) {
-            bool good;
-
             *next = '\0';
-            good = parse(walk->line, mapping) && mapping->end > walk->at;
+            good = wanted(walk, mapping);
+            walk->cut = false;
             walk->line = next + 1;
             if (good)
                 return true;
         }
-        walk->offset -= (int64_t)strlen(walk->line);
-        length = syscall(SYS_pread64, walk->source->maps, walk->text, sizeof(walk->text) - 1,
+        rest = strlen(walk->line);
+        if (rest == sizeof(walk->text) - 1) {
+            good = wanted(walk, mapping);
+            walk->cut = true;
+            walk->line += rest;
+            if (good)
+                return true;
+            rest = 0;
+        }
+        memmove(walk->text, walk->line, rest);
+        walk->line = walk->text;
+        length = syscall(SYS_pread64, walk->file, walk->text + rest, sizeof(walk->text) - 1 - rest,
                          walk->offset);
+        walk->text[rest + (length > 0 ? (size_t)length : 0)] = '\0';
         if (length <= 0)
             return false;
-        walk->text[length] = '\0';
-        walk->line = walk->text;
         walk->offset += length;
-        if (strchr(walk->text, '\n') == NULL)
-            return false;
     }
 }
 
@@ -153,9 +189,17 @@ void portus_walk_begin(struct portus_walk *walk, const struct portus_source *sou
 {
     walk->source = source;
     walk->at = at;
+    walk->file = -1;
+    walk->cut = false;
     walk->offset = 0;
     walk->line = walk->text;
     walk->text[0] = '\0';
+}
+
+void portus_walk_end(struct portus_walk *walk)
+{
+    if (walk->file >= 0 && walk->file != walk->source->maps)
+        syscall(SYS_close, walk->file);
 }
 
 bool portus_walk_next(struct portus_walk *walk, struct portus_mapping *mapping)
@@ -167,9 +211,12 @@ bool portus_mapping_at(const struct portus_source *source, uintptr_t at,
                        struct portus_mapping *mapping)
 {
     struct portus_walk walk;
+    bool found;
 
     portus_walk_begin(&walk, source, at);
-    return next(&walk, 0, mapping);
+    found = next(&walk, 0, mapping);
+    portus_walk_end(&walk);
+    return found;
 }
 
 static bool anonymous(int maps, uintptr_t at, uintptr_t end)
@@ -199,11 +246,11 @@ bool portus_pages_present(const struct portus_source *source, uintptr_t start, u
 /* Before 6.7. */
 static int own_by_table(int pages, uintptr_t start, uintptr_t end, uintptr_t *from, uintptr_t *to)
 {
-    uint64_t entry[512];
+    uint64_t entry[ENTRIES];
     bool found = false;
 
     for (uintptr_t at = start; at < end;) {
-        size_t count = (end - at) / PAGE < 512 ? (end - at) / PAGE : 512;
+        size_t count = (end - at) / PAGE < ENTRIES ? (end - at) / PAGE : ENTRIES;
         long got = syscall(SYS_pread64, pages, entry, count * sizeof(*entry),
                            (off_t)(at / PAGE * sizeof(*entry)));
 

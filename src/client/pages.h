@@ -30,11 +30,15 @@ bool portus_mapping_at(const struct portus_source *source, uintptr_t at,
 struct portus_walk {
     const struct portus_source *source;
     uintptr_t at;
-    int64_t offset; /* of the text that is read next, where there is no better way */
-    char *line, text[8192 + 1];
+    /* Where there is no better way: the text, read by a descriptor of its own if there is one. */
+    int file;
+    bool cut; /* `line` is the rest of a long one */
+    int64_t offset;
+    char *line, text[1024 + 1];
 };
 void portus_walk_begin(struct portus_walk *walk, const struct portus_source *source, uintptr_t at);
 bool portus_walk_next(struct portus_walk *walk, struct portus_mapping *mapping);
+void portus_walk_end(struct portus_walk *walk);
 
 /*
  * Whether all between start and end, both on pages, is memory of no file that may be read, and

@@ -38,7 +38,7 @@ def old_kernel():
 
 if not IOCTL:
     trial.skip("the numbers of this machine's system calls are not known here")
-for name in ("cuda_write", "cuda_memory", "cuda_reuse", "cuda_fork"):
+for name in ("cuda_write", "cuda_memory", "cuda_reuse", "cuda_fork", "cuda_stack"):
     argv = [trial.test_program(name)]
     directories = trial.fresh(), trial.fresh()
     plain = program.run(argv, directories[0], program.environment(trial.JOB), 30)

@@ -12,7 +12,8 @@
  *
  *   a slot is given back only when nobody sees it any more (promise_settle.c).
  *
- * The lock is held for a short while only, never while the drain is waited for. Before it:
+ * The lock is held for a short while only, never while the drain is waited for or memory is
+ * filled, however much there is. Before it:
  * shim.lock, a file's lock. After it: the writer's.
  */
 #include "promise_private.h"
@@ -180,10 +181,12 @@ bool promise_room(struct portus_writer *writer, const void *to, size_t length,
     struct portus_patience patience = {0};
     uint64_t began = 0;
 
-    for (enum promise_wish wish = PROMISE_LOOK; !taken && wish <= PROMISE_SETTLE_WRITTEN; wish++) {
+    for (unsigned tries = 0; !taken && tries < 2; tries++) {
+        if (tries > 0)
+            promise_fill_all(writer, PROMISE_WRITTEN);
         portus_lock(&promises.lock);
         begin(writer);
-        promise_reclaim(writer, wish);
+        promise_reclaim(writer);
         portus_unlock(&promises.lock);
         taken = portus_slot_take(writer, in_page, length, slot);
         /* For the drain the write would wait, too. */
@@ -220,7 +223,7 @@ static bool make(struct portus_writer *writer, uintptr_t to, const struct portus
         return false;
     if ((promises.count == PROMISES || promises.mappings >= MAPPINGS) &&
         portus_now() - crowded > CROWDED_NS) {
-        promise_reclaim(writer, PROMISE_LOOK);
+        promise_reclaim(writer);
         crowded = portus_now();
     }
     if (promises.count == PROMISES || promises.mappings >= MAPPINGS ||

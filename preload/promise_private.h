@@ -67,10 +67,16 @@ static inline bool promise_of_rings(const struct portus_mapping *mapping)
 /* The lock, for who has the writer that the table belongs to. */
 bool promise_enter(struct portus_writer *writer);
 
-enum promise_wish { PROMISE_LOOK, PROMISE_SETTLE_WRITTEN, PROMISE_SETTLE_ALL };
+enum promise_wish { PROMISE_WRITTEN, PROMISE_ALL };
 
-/* With the lock. Settles what is wished, and gives back what nobody needs. */
-void promise_reclaim(struct portus_writer *writer, enum promise_wish wish);
+/*
+ * Fills what is wished. Without the lock for PROMISE_WRITTEN, better also for PROMISE_ALL: it
+ * takes as long as the memory is large.
+ */
+void promise_fill_all(struct portus_writer *writer, enum promise_wish wish);
+
+/* With the lock. Gives back what nobody needs. */
+void promise_reclaim(struct portus_writer *writer);
 
 /* All of it, for who waits for room: see writer.h. */
 void promise_relieve(struct portus_writer *writer);

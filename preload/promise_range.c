@@ -98,7 +98,6 @@ static void change_range(const void *start, size_t length, enum change change)
     if (!atomic_load(&promise_made) || end <= at)
         return;
     view_open(&view);
-    portus_lock(&promises.lock);
     portus_walk_begin(&walk, view.source, at);
     while (next_part(&walk, end, &part)) {
         uintptr_t from = part.start > at ? part.start : at, to = least(part.end, end);
@@ -110,7 +109,6 @@ static void change_range(const void *start, size_t length, enum change change)
             promise_empty(from, to, protection_of(part.flags));
     }
     portus_walk_end(&walk);
-    portus_unlock(&promises.lock);
     view_close(&view);
 }
 
@@ -172,9 +170,7 @@ bool promise_join(void *start, size_t length)
     if (!atomic_load(&promise_made) || end <= at || page_down(at) != at)
         return false;
     view_open(&view);
-    portus_lock(&promises.lock);
     done = to_be_joined(view.source, at, end, &protection) && replace(at, end, protection);
-    portus_unlock(&promises.lock);
     view_close(&view);
     return done;
 }

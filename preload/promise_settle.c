@@ -5,7 +5,8 @@
  * A slot is given back only when no private mapping of it is left anywhere in the process
  * that has a page which is not its own. Two looks must agree, as a mapping may just be moved.
  *
- * Promised memory is settled by having the kernel copy each page as for a write.
+ * Promised memory is settled by having the kernel copy each page as for a write. The lock is not
+ * held meanwhile, as nothing of the table is true of the memory anyway.
  */
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -87,69 +88,105 @@ static bool depends(const struct portus_source *source, uintptr_t start, uintptr
 /* Whether a mapping shows nothing but slots that were written, or nobody's. */
 static bool all_written(uint64_t start, uint64_t end)
 {
+    bool all = true;
+
+    portus_lock(&promises.lock);
     for (unsigned i = 0; i < promises.count; i++)
-        if (!promises.entry[i].written && has(start, end, &promises.entry[i].slot))
-            return false;
-    return true;
+        all &= promises.entry[i].written || !has(start, end, &promises.entry[i].slot);
+    portus_unlock(&promises.lock);
+    return all;
 }
 
-/* Looks at all mappings of the ring, and adds which slots they need. False: not to be seen. */
-static bool look(const struct portus_source *source, enum promise_wish wish)
+/* The next mapping that shows a part of the ring's data, and which. */
+static bool next_shown(struct portus_walk *walk, struct portus_mapping *mapping, uint64_t *start,
+                       uint64_t *end)
+{
+    while (portus_walk_next(walk, mapping)) {
+        if (!promise_of_ring(mapping) || mapping->offset < PORTUS_RING_DATA)
+            continue;
+        *start = mapping->offset - PORTUS_RING_DATA;
+        *end = *start + (mapping->end - mapping->start);
+        return true;
+    }
+    return false;
+}
+
+void promise_fill_all(struct portus_writer *writer, enum promise_wish wish)
 {
     struct portus_mapping mapping;
     struct portus_walk walk;
+    uint64_t start, end;
+
+    if (writer->source.maps < 0 || writer->source.pages < 0)
+        return;
+    portus_walk_begin(&walk, &writer->source, 0);
+    while (next_shown(&walk, &mapping, &start, &end))
+        if (depends(&writer->source, mapping.start, mapping.end) &&
+            (wish == PROMISE_ALL || all_written(start, end)))
+            promise_fill(&mapping, mapping.start, mapping.end);
+    portus_walk_end(&walk);
+}
+
+/* Looks at all mappings of the ring, and adds which slots they need. False: not to be seen. */
+static bool look(const struct portus_source *source)
+{
+    struct portus_mapping mapping;
+    struct portus_walk walk;
+    uint64_t start, end;
 
     promises.mappings = 0;
     if (source->maps < 0 || source->pages < 0)
         return false;
     portus_walk_begin(&walk, source, 0);
-    while (portus_walk_next(&walk, &mapping)) {
-        uint64_t start, end;
-
-        if (!promise_of_ring(&mapping) || mapping.offset < PORTUS_RING_DATA)
-            continue;
+    while (next_shown(&walk, &mapping, &start, &end)) {
         promises.mappings++;
-        start = mapping.offset - PORTUS_RING_DATA;
-        end = start + (mapping.end - mapping.start);
-        if (!depends(source, mapping.start, mapping.end))
-            continue;
-        if (wish == PROMISE_SETTLE_ALL ||
-            (wish == PROMISE_SETTLE_WRITTEN && all_written(start, end))) {
-            promise_fill(&mapping, mapping.start, mapping.end);
-            if (!depends(source, mapping.start, mapping.end))
-                continue;
-        }
-        need(start, end);
+        if (depends(source, mapping.start, mapping.end))
+            need(start, end);
     }
     portus_walk_end(&walk);
     return true;
 }
 
-void promise_reclaim(struct portus_writer *writer, enum promise_wish wish)
+void promise_reclaim(struct portus_writer *writer)
 {
     if (promises.count == 0 && promises.mappings < MAPPINGS)
         return;
     for (unsigned i = 0; i < promises.count; i++)
         promises.entry[i].needed = promises.entry[i].kept;
     for (unsigned looks = 0; looks < LOOKS; looks++)
-        if (!look(&writer->source, looks == 0 ? wish : PROMISE_LOOK))
+        if (!look(&writer->source))
             return;
     for (unsigned i = promises.count; i-- > 0;)
         if (!promises.entry[i].needed)
             drop(writer, i);
 }
 
+/* Whether the table has anything of this writer's. */
+static bool any_of(struct portus_writer *writer)
+{
+    bool any;
+
+    if (!promise_enter(writer))
+        return false;
+    any = promises.count > 0 || promises.mappings >= MAPPINGS;
+    portus_unlock(&promises.lock);
+    return any;
+}
+
 static void reclaim_of(struct portus_writer *writer, enum promise_wish wish)
 {
+    if (!any_of(writer))
+        return;
+    promise_fill_all(writer, wish);
     if (!promise_enter(writer))
         return;
-    promise_reclaim(writer, wish);
+    promise_reclaim(writer);
     portus_unlock(&promises.lock);
 }
 
 void promise_relieve(struct portus_writer *writer)
 {
-    reclaim_of(writer, PROMISE_SETTLE_ALL);
+    reclaim_of(writer, PROMISE_ALL);
 }
 
 static void settle(enum promise_wish wish)
@@ -166,12 +203,12 @@ static void settle(enum promise_wish wish)
 
 void promise_settle(void)
 {
-    settle(PROMISE_SETTLE_ALL);
+    settle(PROMISE_ALL);
 }
 
 void promise_rest(void)
 {
-    settle(PROMISE_SETTLE_WRITTEN);
+    settle(PROMISE_WRITTEN);
 }
 
 /* --- fork --- */
@@ -182,7 +219,8 @@ void promise_before_fork(void)
     if (promises.count == 0 || !atomic_load(&shim.connected) ||
         promises.opened != shim.writer.opened)
         return;
-    promise_reclaim(&shim.writer, PROMISE_SETTLE_ALL);
+    promise_fill_all(&shim.writer, PROMISE_ALL); /* made since */
+    promise_reclaim(&shim.writer);
     for (unsigned i = 0; i < promises.count; i++) /* what could not be settled the child has, too */
         promises.entry[i].kept = true;
 }

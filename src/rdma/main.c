@@ -124,6 +124,12 @@ static void turn(struct verbs *verbs)
         rdma_link_turn(link);
 }
 
+static void give(struct verbs *verbs)
+{
+    for (struct verbs_link *link = verbs->links; link != NULL; link = link->next)
+        rdma_work_give(link);
+}
+
 static int start_listening(struct verbs *verbs, const struct sockaddr *address, socklen_t length,
                            char *why)
 {
@@ -280,5 +286,6 @@ __attribute__((visibility("default"))) const struct verbs_ops portus_verbs = {
     .read = rdma_read,
     .push = rdma_push,
     .done = rdma_done,
+    .give = give,
     .describe = rdma_describe,
 };

@@ -251,6 +251,8 @@ static unsigned watch(struct lane *lane, struct pollfd *events, unsigned room)
 {
     unsigned count = transport_tcp.watch(lane->other, events, room);
 
+    rdma_ops->give(
+        verbs); /* what was asked for since its last turn: else it is waited for in vain */
     if (count < room)
         events[count++] = (struct pollfd){.fd = rdma_ops->descriptor(verbs), .events = POLLIN};
     return count;

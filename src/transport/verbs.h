@@ -29,7 +29,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#define VERBS_VERSION 1u
+#define VERBS_VERSION 2u
 #define VERBS_WHY 256
 #define VERBS_SECRET 32
 #define VERBS_LANES 8 /* of a link at most */
@@ -93,12 +93,14 @@ struct verbs_ops {
     void (*withdraw)(struct verbs_link *link, const struct verbs_source *source);
     bool (*pushed)(struct verbs_link *link, uint32_t *number); /* the next that has come whole */
 
-    /* The other end. -EAGAIN: as much as fits is under way. cookie comes back by done. */
+    /* The other end. What is asked for goes out by give, or in the next turn. -EAGAIN: as much as
+     * fits is under way. cookie comes back by done. */
     int (*read)(struct verbs_link *link, const struct verbs_source *from, void *to, uint32_t length,
                 uint64_t cookie);
     int (*push)(struct verbs_link *link, const struct verbs_source *to, const void *from,
                 uint32_t length, uint32_t number, uint64_t cookie);
     bool (*done)(struct verbs_link *link, uint64_t *cookie);
+    void (*give)(struct verbs *verbs); /* before descriptor is waited for */
 
     /* portusctl doctor: the index-th device. */
     bool (*describe)(unsigned index, struct verbs_device *device);

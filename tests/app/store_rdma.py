@@ -9,14 +9,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
-BUILT = os.path.abspath(os.environ.get("B", "build"))
-HERE = os.path.join(os.environ.get("TEST_DIR", os.getcwd()), "build")
-os.makedirs(HERE)
-for name in ("portusd", "portus-agent", "portus-carrier", "portusctl", "libportus_shim.so", "tests/verbs/portus_rdma.so"):
-    shutil.copy(os.path.join(BUILT, name), HERE)
-os.environ["B"] = HERE
-from lib import agents, far, program, trial  # noqa: E402
+from lib import double  # first: it says which build is meant
+from lib import agents, far, program, trial
 
 told = os.path.join(trial.TOP, "told")
 os.environ["VERBS_DOUBLE"] = told
@@ -82,6 +78,14 @@ try:
     trial.expect(f": {12 << 20} bytes, 0 of them from the file" in store.said(), f"not out of the ring: {store.said()}")
     check(1)
 
+    # No READ or WRITE waits for something else to happen.
+    large = os.path.join(node, "large.pt")
+    save((large, 32 << 20))
+    store.kept(large, 1)
+    began = time.monotonic()
+    check(1)
+    trial.expect(time.monotonic() - began < 15, f"47 MiB were restored in {time.monotonic() - began:.1f} s")
+
     tell("break")
     save((one, 9 << 20), (three, 7 << 20), wait=1.5)
     for path, count in ((one, 2), (three, 1)):
@@ -92,7 +96,7 @@ try:
     store.end()
 
     # Without the plug-in: a clear refusal, and all as usual without a store.
-    os.unlink(os.path.join(HERE, "portus_rdma.so"))
+    os.unlink(os.path.join(double.HERE, "portus_rdma.so"))
     agents.kill(trial.JOB)
     out = program.run(["dd", "if=/dev/zero", f"of={node}/four.pt", "bs=1M", "count=4"], node, store.environment(), 30)
     trial.expect(out.status == 0, out.how(), out)

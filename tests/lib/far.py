@@ -12,7 +12,7 @@ from .stores import CTL, DAEMON, Daemon
 
 def free_port():
     with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
+        s.bind(("", 0))
         return s.getsockname()[1]
 
 
@@ -23,13 +23,14 @@ def digest(path):
 
 
 class Store(Daemon):
-    """A pool and its portusd; keys: names that it knows."""
+    """A pool and its portusd; keys: names that it knows; by: how it is started, where it is elsewhere than here."""
 
-    def __init__(self, size="256M", keys=("alice",), config=None, port=None, scheme="tcp"):
+    def __init__(self, size="256M", keys=("alice",), config=None, port=None, scheme="tcp", host="127.0.0.1", by=()):
         self.top = trial.fresh()
         self.pool, self.log = os.path.join(self.top, "pool"), os.path.join(self.top, "log")
         self.port = port or free_port()
-        self.name = f"{scheme}://127.0.0.1:{self.port}"
+        self.host, self.by = host, by
+        self.name = f"{scheme}://{host}:{self.port}"
         self.keys, self.config = os.path.join(self.top, "keys"), os.path.join(self.top, "conf")
         for name in keys:
             self.make_key(name)
@@ -57,13 +58,13 @@ class Store(Daemon):
     def start(self):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [DAEMON, "--listen", self.name, "--keys", self.keys, "--config", self.config, self.pool],
+                [*self.by, DAEMON, "--listen", self.name, "--keys", self.keys, "--config", self.config, self.pool],
                 env=program.environment(trial.JOB, PORTUS_LOG="debug"), stderr=log, stdin=subprocess.DEVNULL)
         trial.expect(agents.until(self.answers, 10), f"portusd does not come: {self.said()}")
 
     def answers(self):
         with socket.socket() as s:
-            return s.connect_ex(("127.0.0.1", self.port)) == 0
+            return s.connect_ex((self.host, self.port)) == 0
 
     def environment(self, who="alice", job=trial.JOB, mode="all", **more):
         more = {"PORTUS_STORE": self.name, "PORTUS_KEY": self.key(who), **more}

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -44,7 +45,7 @@ struct verbs_link {
     struct hail hail;
     int32_t pid; /* of the other end */
     struct job job[JOBS];
-    uint64_t jobs, ended, told;
+    uint64_t jobs, given, ended, told;
     unsigned reads;
     uint32_t pushed[64];
     unsigned pushes_in, pushes_out;
@@ -52,6 +53,7 @@ struct verbs_link {
 
 struct verbs {
     int epoll, listener;
+    int works; /* eventfd: there is something to do in a turn, as a device's completions say */
     struct verbs_link *links;
 };
 
@@ -81,6 +83,8 @@ static int begin(struct verbs **out, const struct verbs_options *options, char *
 
     verbs->epoll = epoll_create1(EPOLL_CLOEXEC);
     verbs->listener = -1;
+    verbs->works = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    watch(verbs, verbs->works);
     *out = verbs;
     return 0;
 }
@@ -113,6 +117,7 @@ static void end(struct verbs *verbs)
     while (verbs->links != NULL)
         close_link(verbs->links);
     close(verbs->listener);
+    close(verbs->works);
     close(verbs->epoll);
     free(verbs);
 }
@@ -207,18 +212,29 @@ static void accept_one(struct verbs *verbs)
     watch(verbs, fd);
 }
 
+static bool hung_up(const struct verbs_link *link)
+{
+    char byte;
+
+    return recv(link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 static void work(struct verbs_link *link)
 {
-    for (unsigned i = 0; i < JOBS_A_TURN && link->ended < link->jobs && link->state == VERBS_READY; i++) {
+    for (unsigned i = 0; i < JOBS_A_TURN && link->ended < link->given && link->state == VERBS_READY; i++) {
         struct job *job = &link->job[link->ended % JOBS];
         struct iovec here = {job->here, job->length},
                      there = {(void *)(uintptr_t)job->address, job->length};
         ssize_t n = job->push ? process_vm_writev(link->pid, &here, 1, &there, 1, 0)
                               : process_vm_readv(link->pid, &here, 1, &there, 1, 0);
 
-        if (!job->push && ++link->reads == 5 && is_to_break() &&
+        if (!job->push && ++link->reads % 5 == 0 && is_to_break() &&
             truncate(getenv("VERBS_DOUBLE"), 0) == 0) {
             break_off(link, -EIO, "the test wants it");
+            return;
+        }
+        if (hung_up(link)) { /* as a device's: nothing that was read since counts */
+            break_off(link, -ECONNRESET, "the other end has hung up");
             return;
         }
         if (n != (ssize_t)job->length ||
@@ -230,8 +246,23 @@ static void work(struct verbs_link *link)
     }
 }
 
+static void give(struct verbs *verbs)
+{
+    bool any = false;
+
+    for (struct verbs_link *link = verbs->links; link != NULL; link = link->next) {
+        link->given = link->jobs;
+        any |= link->ended < link->given || link->told < link->ended;
+    }
+    if (any)
+        eventfd_write(verbs->works, 1);
+}
+
 static void turn(struct verbs *verbs)
 {
+    eventfd_t count;
+
+    eventfd_read(verbs->works, &count);
     if (verbs->listener >= 0)
         accept_one(verbs);
     for (struct verbs_link *link = verbs->links; link != NULL; link = link->next) {
@@ -251,6 +282,7 @@ static void turn(struct verbs *verbs)
             break_off(link, -ECONNRESET, "the other end has hung up");
         work(link);
     }
+    give(verbs); /* what is asked for meanwhile, and what is left */
 }
 
 static int keep(struct verbs *verbs, void *memory, size_t length, char *why)
@@ -333,5 +365,5 @@ __attribute__((visibility("default"))) const struct verbs_ops portus_verbs = {
     .version = VERBS_VERSION, .begin = begin, .end = end, .descriptor = descriptor, .turn = turn, .keep = keep,
     .listen = listen_at, .expect = expect, .dial = dial, .close = close_link, .break_off = break_off, .state = state,
     .error = error_of, .why = why_of, .expose = open_to, .lend = open_to, .withdraw = withdraw, .pushed = pushed,
-    .read = read_memory, .push = push, .done = done, .describe = describe,
+    .read = read_memory, .push = push, .done = done, .give = give, .describe = describe,
 };

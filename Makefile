@@ -65,7 +65,7 @@ KILL     := $(B)/tests/kill/step $(B)/tests/kill/saves $(B)/tests/kill/record $(
 VM       := $(B)/tests/vm/save $(B)/tests/vm/poison
 # An emulated CUDA driver, for tests of what a GPU would do; see tests/emu/README.
 EMUTEST  := $(patsubst tests/emu/%.c,$(B)/tests/emu/%,$(wildcard tests/emu/*_test.c))
-EMU      := $(B)/tests/emu/libcuda.so.1 $(B)/tests/emu/libcudart.so.13 $(B)/tests/emu/libnvidia-ml.so.1 $(EMUTEST) $(B)/tests/emu/schedule
+EMU      := $(B)/tests/emu/libcuda.so.1 $(B)/tests/emu/libcudart.so.12 $(B)/tests/emu/libcudart.so.13 $(B)/tests/emu/libnvidia-ml.so.1 $(EMUTEST) $(B)/tests/emu/schedule
 MAN      := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 PROGRAMS := $(B)/portus-agent $(B)/portusd $(B)/portus-carrier $(B)/portusctl
@@ -212,8 +212,14 @@ $(B)/tests/emu/libcuda.so.1: $(call objects,tests/emu/driver)
 $(B)/tests/emu/libnvidia-ml.so.1: $(B)/tests/emu/nvml.o
 	$(CC) -shared -Wl,-z,defs,-soname,$(@F) -o $@ $^
 
+$(B)/tests/emu/runtime12/%.o: tests/emu/runtime/%.c
+	@mkdir -p $(@D)
+	$(CC) $(EMUFLAGS) -DEMU_RUNTIME=12 -c -o $@ $<
+
 # As NVIDIA's, its symbols have a version: that of its name.
+$(B)/tests/emu/libcudart.so.12: $(patsubst $(B)/tests/emu/runtime/%,$(B)/tests/emu/runtime12/%,$(call objects,tests/emu/runtime))
 $(B)/tests/emu/libcudart.so.13: $(call objects,tests/emu/runtime)
+$(B)/tests/emu/libcudart.so.12 $(B)/tests/emu/libcudart.so.13:
 	echo '$(@F) { global: cuda*; __cuda*; local: *; };' >$@.map
 	$(CC) -shared -pthread -Wl,-z,defs,-Bsymbolic,-soname,$(@F),--version-script=$@.map -o $@ $^
 

@@ -31,7 +31,7 @@ def wrong(text, outcome):
 def run(way, seed):
     """Runs one batch one way; returns how many percent of what was captured no CPU copied."""
     name, mode, more = way
-    env = program.emulated(program.environment(job, mode, **more), False)
+    env = program.emulated(program.environment(job, mode, **more))
     outcome = program.run([*argv, str(seed), str(BATCH)], directory, env, 300)
     what = f"schedules {seed} to {seed + BATCH - 1}, {name}"
     if outcome.late or outcome.status:

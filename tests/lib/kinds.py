@@ -94,13 +94,16 @@ class Compared(Test):
             if said:
                 raise Failure("\n".join(f"{mode}: {s}" for s in said) + "\n" + outcome.tail())
 
+    def runtime(self):
+        return ""
+
     def once(self, options, directory, job, mode):
         cwd = os.path.join(directory, "run")  # the same path each time: some files name it
         os.mkdir(cwd)
         more = {} if "untouched" not in self.tags else {"PORTUS_SUMMARY": "0"}
         env = program.environment(job, mode, **(more if mode else {}))
         if "cuda" in self.tags:
-            env = program.emulated(env, isinstance(self, App))
+            env = program.emulated(env, self.runtime())
         outcome = program.run(self.argv, cwd, env, self.timeout)
         found = state.snapshot(cwd)
         os.rename(cwd, os.path.join(directory, mode or "plain"))
@@ -156,8 +159,12 @@ class App(Compared):
         super().prepare(options)
         if not os.access(self.argv[0], os.X_OK):
             raise Skip("no Python with the frameworks (PORTUS_PYTHON, PORTUS_VENV)")
-        if "cuda" in self.tags and not torch_cuda(self.argv[0]).startswith("13."):
-            raise Skip(f"no PyTorch for CUDA 13 in {self.argv[0]} (PORTUS_CUDA_VENV)")
+        if "cuda" in self.tags and self.runtime() not in ("12", "13"):
+            raise Skip(f"no PyTorch for CUDA 12 or 13 in {self.argv[0]} (PORTUS_CUDA_VENV)")
+
+    def runtime(self):
+        """Of CUDA: the version of the runtime that its PyTorch is for."""
+        return torch_cuda(self.argv[0]).partition(".")[0]
 
     def once(self, options, directory, job, mode):
         outcome, found = super().once(options, directory, job, mode)
@@ -186,7 +193,8 @@ class Script(Test):
         env, argv = program.environment(job, B=program.BUILD, TEST_DIR=directory), [self.path]
         if self.path.endswith(".py"):
             tests = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-            env.update(PYTHONPATH=tests, PORTUS_PYTHON=program.python())
+            env.update(PYTHONPATH=tests, PORTUS_PYTHON=program.python(),
+                       PORTUS_CUDA_VENV=os.environ.get("PORTUS_CUDA_VENV", ""))
             argv = ["python3", self.path]
         outcome = program.run(argv, directory, env, self.timeout)
         if options.verbose:

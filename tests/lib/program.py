@@ -59,11 +59,11 @@ def cuda_python():
     return os.path.join(venv, "bin/python") if venv else python()
 
 
-def emulated(env, runtime):
-    """The environment with the emulated GPU; runtime: and the runtime in front of the wheel's own."""
+def emulated(env, runtime=""):
+    """The environment with the emulated GPU; runtime: and that of this CUDA in front of the wheel's own."""
     emulator = os.path.join(BUILD, "tests/emu")
     paths = [emulator, *filter(None, [env.get("LD_LIBRARY_PATH")])]
-    first = [*filter(None, [env.get("LD_PRELOAD")]), *[f"{emulator}/libcudart.so.13"] * runtime]
+    first = [*filter(None, [env.get("LD_PRELOAD")]), *[f"{emulator}/libcudart.so.{runtime}"] * bool(runtime)]
     return {**env, "LD_LIBRARY_PATH": ":".join(paths), "LD_PRELOAD": ":".join(first)}
 
 

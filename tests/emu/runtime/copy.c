@@ -125,6 +125,7 @@ RT cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pi
     return runtime_said(error ? error : (cudaError_t)driver.Memcpy2DAsync(&r, stream));
 }
 
+#if EMU_RUNTIME >= 13 /* before, it had one more argument */
 CALLS(cudaMemcpyBatchAsync,
       (void *const *to, const void *const *from, const size_t *sizes, size_t count,
        struct cudaMemcpyAttributes *attributes, size_t *indices, size_t attributes_count,
@@ -132,6 +133,7 @@ CALLS(cudaMemcpyBatchAsync,
       MemcpyBatchAsync,
       ((CUdeviceptr *)to, (CUdeviceptr *)from, (size_t *)sizes, count, attributes, indices,
        attributes_count, stream))
+#endif
 CALL(cudaMemset, (void *to, int value, size_t size),
      MemsetD8(ADDRESS(to), (unsigned char)value, size))
 CALLS(cudaMemsetAsync, (void *to, int value, size_t size, cudaStream_t stream), MemsetD8Async,

@@ -9,7 +9,7 @@
 
 #include "runtime.h"
 
-#define VERSION 13000
+#define VERSION 13000 /* whose functions are asked for, also by an older runtime */
 
 struct driver driver;
 static cudaError_t loading; /* how it went */
@@ -170,7 +170,7 @@ __attribute__((visibility("default"))) const char *cudaGetErrorString(cudaError_
 
 RT cudaRuntimeGetVersion(int *version)
 {
-    *version = VERSION;
+    *version = RUNTIME_VERSION;
     return cudaSuccess;
 }
 
@@ -203,5 +203,5 @@ RT cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned 
 RT cudaGetDriverEntryPoint(const char *name, void **function, unsigned long long flags,
                            enum cudaDriverEntryPointQueryResult *status)
 {
-    return cudaGetDriverEntryPointByVersion(name, function, VERSION, flags, status);
+    return cudaGetDriverEntryPointByVersion(name, function, RUNTIME_VERSION, flags, status);
 }

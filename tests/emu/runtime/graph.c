@@ -4,6 +4,8 @@
  */
 #include "runtime.h"
 
+#define EDGES(edges) ONLY_12(NULL) ONLY_13(edges)
+
 CALLS(cudaStreamBeginCapture, (cudaStream_t stream, enum cudaStreamCaptureMode mode),
       StreamBeginCapture, (stream, (int)mode))
 CALLS(cudaStreamBeginCaptureToGraph,
@@ -16,21 +18,23 @@ CALLS(cudaStreamIsCapturing, (cudaStream_t stream, enum cudaStreamCaptureStatus 
       StreamIsCapturing, (stream, (int *)status))
 CALLS(cudaStreamGetCaptureInfo,
       (cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id,
-       cudaGraph_t *graph, const cudaGraphNode_t **nodes, const cudaGraphEdgeData **edges,
-       size_t *count),
-      StreamGetCaptureInfo, (stream, (int *)status, (cuuint64_t *)id, graph, nodes, edges, count))
+       cudaGraph_t *graph, const cudaGraphNode_t **nodes,
+       ONLY_13(const cudaGraphEdgeData **edges, ) size_t *count),
+      StreamGetCaptureInfo,
+      (stream, (int *)status, (cuuint64_t *)id, graph, nodes, EDGES(edges), count))
 CALLS(cudaStreamUpdateCaptureDependencies,
-      (cudaStream_t stream, cudaGraphNode_t *nodes, const cudaGraphEdgeData *edges, size_t count,
-       unsigned flags),
-      StreamUpdateCaptureDependencies, (stream, nodes, edges, count, flags))
+      (cudaStream_t stream, cudaGraphNode_t *nodes,
+       ONLY_13(const cudaGraphEdgeData *edges, ) size_t count, unsigned flags),
+      StreamUpdateCaptureDependencies, (stream, nodes, EDGES(edges), count, flags))
 CALL(cudaThreadExchangeStreamCaptureMode, (enum cudaStreamCaptureMode * mode),
      ThreadExchangeStreamCaptureMode((int *)mode))
 
 CALL(cudaGraphGetNodes, (cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count),
      GraphGetNodes(graph, nodes, count))
 CALL(cudaGraphNodeGetDependencies,
-     (cudaGraphNode_t node, cudaGraphNode_t *nodes, cudaGraphEdgeData *edges, size_t *count),
-     GraphNodeGetDependencies(node, nodes, edges, count))
+     (cudaGraphNode_t node, cudaGraphNode_t *nodes,
+      ONLY_13(cudaGraphEdgeData *edges, ) size_t *count),
+     GraphNodeGetDependencies(node, nodes, EDGES(edges), count))
 CALL(cudaGraphInstantiate, (cudaGraphExec_t * exec, cudaGraph_t graph, unsigned long long flags),
      GraphInstantiate(exec, graph, flags))
 CALL(cudaGraphInstantiateWithFlags,
@@ -50,7 +54,8 @@ CALL(cudaGraphRetainUserObject,
 
 /* Graphs are captured here, not built by hand, and have no conditions. */
 RT cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *nodes,
-                    const cudaGraphEdgeData *edges, size_t count, struct cudaGraphNodeParams *what)
+                    ONLY_13(const cudaGraphEdgeData *edges, ) size_t count,
+                    struct cudaGraphNodeParams *what)
 {
     return runtime_said(cudaErrorNotSupported);
 }

@@ -11,6 +11,7 @@
 #   make fuzz-far   hostile clients of a store on another machine, without an end; needs clang
 #   make check-kills   kills at every system call, 10,000 of them (K='--kills 500')
 #   make check-vm     50 power cuts on each kind of emulated persistent memory, in QEMU (CYCLES=3 in `check`)
+#   make check-zoo   programs and preloaded libraries of many kinds: see sh scripts/install-deps zoo
 #   make check-site  wheel, .deb, containers, Slurm; as root
 #   make check-schedules  10,000 random schedules of copies from an emulated GPU's memory (SCHEDULES=500)
 #   make bench      the measured table     (ratios of one run)
@@ -89,7 +90,7 @@ ifeq ($(SANITIZE),)
 PROGRAMS += $(B)/libportus_shim.so
 endif
 
-.PHONY: all man tests check check-sanitize check-unit check-errors check-kills check-vm check-site check-schedules check-world \
+.PHONY: all man tests check check-sanitize check-unit check-errors check-kills check-vm check-site check-zoo check-schedules check-world \
   fuzz fuzz-far fuzz-parsers fuzz-pool bench install dist deb wheel clean format tidy
 .DELETE_ON_ERROR:
 all: $(PROGRAMS) $(B)/portus-run
@@ -274,6 +275,10 @@ check-vm: all $(KILL) $(VM)
 # Packages, containers and a scheduler; wants root, the network, and sh scripts/install-deps site.
 check-site: all
 	CHECK=check-site B=$(B) python3 tests/run -v --timeout 1500 site/
+
+# Programs and preloaded libraries of many kinds, all of each.
+check-zoo: tests
+	CHECK=check-zoo B=$(B) python3 tests/run -v --timeout 3600 zoo/
 
 # Of streams, copies, writes and forks, on the emulated GPU.
 check-schedules: all $(EMU)

@@ -214,7 +214,7 @@ def find(root, build):
     for source in sorted(glob.glob(f"{root}/shim/*.c") + glob.glob(f"{root}/shim/*.cc")):
         name = os.path.splitext(os.path.basename(source))[0]
         tests.append(Compared(f"shim/{name}", source, [f"{build}/tests/shim/{name}"]))
-    for kind in ("shim", "app", "ctl", "emu", "world", "vm", "site"):
+    for kind in ("shim", "app", "ctl", "emu", "world", "zoo", "vm", "site"):
         for source in sorted(glob.glob(f"{root}/{kind}/*.py")):
             name = f"{kind}/{os.path.basename(source)[:-3]}"
             script = kind != "app" or "script" in _tags(source)

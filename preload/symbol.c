@@ -7,6 +7,9 @@
  * libraries behind it, in their order, as the linker would. Formats: the ELF gABI, "Dynamic
  * Section" and "Hash Table"; DT_GNU_HASH as glibc's dl-lookup.c has it.
  *
+ * No function of libc's is called on the way: programs that were built with ASan or TSan
+ * have their own strcmp and dl_iterate_phdr, which need dlsym before they work.
+ *
  * Where dlsym is in a library that the program has not loaded (glibc before 2.34), libc's own
  * way to it is taken, which is gone since.
  */
@@ -14,27 +17,31 @@
 #include <link.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <string.h>
 
 #include "real.h"
 
 #define NAME "dlsym"
 
-struct search {
-    bool behind; /* the shim has been passed */
-    symbol_function *found;
-};
+/* The loader's list of libraries, as debuggers read it: glibc's name for it, and musl's. */
+extern struct r_debug _r_debug __attribute__((weak));
+extern struct r_debug *_dl_debug_addr __attribute__((weak));
 
 /* glibc has made pointers of these, others have not. */
-static const void *at(const struct dl_phdr_info *object, ElfW(Addr) value)
+static const void *at(const struct link_map *object, ElfW(Addr) value)
 {
-    return (const void *)(value < object->dlpi_addr ? object->dlpi_addr + value : value);
+    return (const void *)(value < object->l_addr ? object->l_addr + value : value);
 }
 
 static bool is(const ElfW(Sym) * symbol, const char *strings)
 {
-    return symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
-           strcmp(strings + symbol->st_name, NAME) == 0;
+    const char *name = strings + symbol->st_name;
+    unsigned i = 0;
+
+    if (symbol->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC)
+        return false;
+    while (i < sizeof(NAME) && name[i] == NAME[i])
+        i++;
+    return i == sizeof(NAME);
 }
 
 static const ElfW(Sym) *
@@ -68,28 +75,13 @@ static const ElfW(Sym) *
     return NULL;
 }
 
-static int look(struct dl_phdr_info *object, size_t size, void *argument)
+static symbol_function *look(const struct link_map *object)
 {
-    const ElfW(Dyn) *dynamic = NULL;
     const ElfW(Sym) *symbols = NULL, *symbol = NULL;
     const uint32_t *gnu = NULL, *hash = NULL;
     const char *strings = NULL;
-    struct search *search = argument;
-    bool ours = false;
 
-    for (unsigned i = 0; i < object->dlpi_phnum; i++) {
-        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
-        uintptr_t start = object->dlpi_addr + part->p_vaddr;
-        if (part->p_type == PT_DYNAMIC)
-            dynamic = (const ElfW(Dyn) *)start;
-        if (part->p_type == PT_LOAD)
-            ours |= (uintptr_t)look - start < part->p_memsz;
-    }
-    if (ours || !search->behind || dynamic == NULL) {
-        search->behind |= ours;
-        return 0;
-    }
-    for (; dynamic->d_tag != DT_NULL; dynamic++)
+    for (const ElfW(Dyn) *dynamic = object->l_ld; dynamic->d_tag != DT_NULL; dynamic++)
         switch (dynamic->d_tag) {
         case DT_SYMTAB:
             symbols = at(object, dynamic->d_un.d_ptr);
@@ -105,15 +97,32 @@ static int look(struct dl_phdr_info *object, size_t size, void *argument)
             break;
         }
     if (symbols == NULL || strings == NULL)
-        return 0;
+        return NULL;
     if (gnu != NULL)
         symbol = by_gnu_hash(gnu, symbols, strings);
     else if (hash != NULL)
         symbol = by_hash(hash, symbols, strings);
-    if (symbol == NULL)
-        return 0;
-    search->found = (symbol_function *)(object->dlpi_addr + symbol->st_value);
-    return 1;
+    return symbol == NULL ? NULL : (symbol_function *)(object->l_addr + symbol->st_value);
+}
+
+/*
+ * In the first library behind ours that has one. What the program was started with, libc
+ * among it, stays in its place in the list, so it needs no lock up to there.
+ */
+static symbol_function *behind(void)
+{
+    const struct r_debug *debug = &_r_debug != NULL         ? &_r_debug
+                                  : &_dl_debug_addr != NULL ? _dl_debug_addr
+                                                            : NULL;
+    const struct link_map *object = debug != NULL ? debug->r_map : NULL;
+    symbol_function *found = NULL;
+
+    while (object != NULL && object->l_ld != _DYNAMIC)
+        object = object->l_next;
+    while (object != NULL && found == NULL)
+        if ((object = object->l_next) != NULL && object->l_ld != NULL)
+            found = look(object);
+    return found;
 }
 
 static void *nothing(void *library, const char *name)
@@ -126,13 +135,11 @@ __attribute__((visibility("hidden"))) symbol_function *_Atomic portus_real_dlsym
 
 symbol_function *real_dlsym(void)
 {
-    struct search search = {false, NULL};
-
     if (portus_real_dlsym == NULL) {
-        dl_iterate_phdr(look, &search);
-        if (search.found == NULL)
-            search.found = (symbol_function *)(uintptr_t)real_loader(NAME);
-        portus_real_dlsym = search.found != NULL ? search.found : nothing;
+        symbol_function *found = behind();
+        if (found == NULL)
+            found = (symbol_function *)(uintptr_t)real_loader(NAME);
+        portus_real_dlsym = found != NULL ? found : nothing;
     }
     return portus_real_dlsym;
 }

@@ -23,6 +23,7 @@
 
 #include "client/barrier.h"
 #include "client/descriptor.h"
+#include "common/left.h"
 #include "common/log.h"
 #include "common/trace.h"
 #include "cuda_pin.h"
@@ -42,6 +43,7 @@
 #define SETUP_MS 50
 #define EXECUTABLE_NS 5000000000ull
 #define TRACED_NS 20000           /* of a wait, at least */
+#define TELLS_SECONDS 3           /* of waiting at the end, at least */
 #define REFUSED_NS 60000000000ull /* then an agent is tried again */
 #define SILENT_NS 100000000ull    /* of looking for one that does not answer: not too often */
 #define SILENT_PART 20
@@ -569,11 +571,25 @@ void shim_share_open(void)
     files_share(); /* candidates have two writers from now on */
 }
 
+/* A program that does not end is a riddle, and may be killed for it. */
+static void say_left(void)
+{
+    char text[PORTUS_LEFT_TEXT];
+
+    if (shim_use()) {
+        if (!atomic_load(&shim.writer.gone) &&
+            portus_left(shim.writer.link.control, text).seconds >= TELLS_SECONDS)
+            log_warn("the program ends when %s are in their files", text);
+        shim_done();
+    }
+}
+
 int shim_end(int status)
 {
     if (!shim_own())
         return status;
     atomic_store(&shim.ending, true);
+    say_left();
     if (shim_release_all() != 0 && status == 0) {
         log_error("the program was not told: it ends with exit status %d", EX_IOERR);
         status = EX_IOERR;

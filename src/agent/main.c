@@ -31,6 +31,7 @@
 
 #include "agent/state.h"
 #include "common/futex.h"
+#include "common/left.h"
 #include "common/log.h"
 #include "common/name.h"
 #include "common/trace.h"
@@ -162,6 +163,18 @@ static void ring(int eventfd)
         log_debug("eventfd: %s", strerror(errno)); /* full: it is ringing already */
 }
 
+/* For who is about to kill it. */
+static void say_left(const struct portus_control *control)
+{
+    char text[PORTUS_LEFT_TEXT];
+
+    if (portus_left(control, text).bytes != 0)
+        log_warn("told to end: %s are not in their files yet: drains them, captures nothing new",
+                 text);
+    else
+        log_info("told to end: all is in its files, captures nothing new");
+}
+
 /* Waits for the worker's end, passing signals on. Returns wait(2)'s status. */
 static int watch(struct agent_state *state, struct portus_control *control, pid_t worker,
                  const sigset_t *signals)
@@ -177,7 +190,7 @@ static int watch(struct agent_state *state, struct portus_control *control, pid_
         if (info.si_signo == SIGRTMIN || info.si_signo == SIGIO) {
             ring(state->breaks);
         } else if (info.si_signo != SIGCHLD) {
-            log_info("told to end: drains what there is, captures nothing new");
+            say_left(control);
             atomic_store(&control->passive, PORTUS_PASSIVE_TERM);
             ring(state->doorbell);
         }

@@ -116,14 +116,15 @@ $(B)/portus_rdma.so: $(VERBS)
 
 # The shim exports what hooks.def lists and nothing else. What it calls is looked up
 # when it is called (lazy), as most programs that have it loaded never save anything;
-# libdl and libpthread are not named, see preload/versions.h. Of what it exports it calls
-# itself: syscall and clone are to be the real ones there (wrap).
+# libdl and libpthread are not named, see preload/versions.h. Of what it exports it calls its
+# own (symbolic), whatever else was loaded first: that may have called it. syscall and clone
+# are to be the real ones there (wrap).
 $(B)/shim.map: preload/hooks.def preload/cuda_hooks.def scripts/shim-map
 	@mkdir -p $(@D)
 	sh scripts/shim-map preload/hooks.def preload/cuda_hooks.def >$@
 
 SHIMLINK  = $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-z,defs,-z,lazy,-z,relro,-z,noseparate-code,-z,nodelete \
-	  -Wl,--wrap=syscall,--wrap=clone,--version-script=$(1),-soname,libportus_shim.so -o $@ \
+	  -Wl,-Bsymbolic-functions,--wrap=syscall,--wrap=clone,--version-script=$(1),-soname,libportus_shim.so -o $@ \
 	  $(filter-out %/listing.o %/host.o %/metrics.o,$(filter %.o,$^))
 
 $(B)/libportus_shim.so: $(SHIM) $(CLIENT) $(FORMAT) $(COMMON) $(B)/shim.map

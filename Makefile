@@ -160,6 +160,7 @@ $(B)/tests/shim/cuda_%: LDLIBS = -L$(B)/tests/emu -l:libcuda.so.1 -Wl,-rpath,'$$
 $(filter $(B)/tests/shim/cuda_%,$(SHIMTEST)): $(B)/tests/emu/libcuda.so.1
 $(B)/tests/shim/cuda_calls $(B)/tests/shim/cuda_shapes: LDLIBS += -l:libcudart.so.13
 $(B)/tests/shim/cuda_closed: LDLIBS = # it opens it
+$(B)/tests/shim/cuda_pinned: LDLIBS += -luring
 $(B)/tests/shim/cuda_calls $(B)/tests/shim/cuda_shapes: $(B)/tests/emu/libcudart.so.13
 $(B)/tests/shim/libaio: LDLIBS = -laio
 $(B)/tests/shim/uring: LDLIBS = -luring

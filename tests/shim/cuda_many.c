@@ -5,7 +5,7 @@
  */
 #include "cuda.h"
 
-enum { COUNT = 5000, SIZE = MIB, STEP = MIB + 8192 };
+enum { COUNT = 10000, SIZE = MIB, STEP = MIB + 8192 };
 
 int main(void)
 {

@@ -246,10 +246,10 @@ void file_ahead_end(void)
 static size_t append(struct file *file, const void *data, size_t length, uint64_t offset,
                      uint64_t *waited)
 {
-    if (ahead != NULL && ahead->data == data && ahead->length == length)
-        return portus_writer_append_ahead(&shim.writer, file->number, ahead, offset, waited);
     if (length >= ORIGIN_LEAST)
         origin_written(data, length);
+    if (ahead != NULL && ahead->data == data && ahead->length == length)
+        return portus_writer_append_ahead(&shim.writer, file->number, ahead, offset, waited);
     return promise_append(&shim.writer, file->number, data, length, offset, waited);
 }
 

@@ -2,7 +2,7 @@
 # torch.distributed.checkpoint of a GPU's tensors (tests/emu): save, async_save as it is, with pinned
 # staging memory that is kept, and by a process; the state changes while it is written.
 # Right: torch's own files, and equal tensors back.
-# run: cuda needs=torch captures=3 timeout=240 loose=.metadata
+# run: cuda needs=torch captures=3 referred=13 timeout=240 loose=.metadata
 import os
 import warnings
 

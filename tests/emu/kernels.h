@@ -8,6 +8,7 @@
 #define EMU_KERNELS_H
 
 #include "api.h"
+#include "kernels_ptx.h"
 
 static CUmodule module;
 
@@ -17,9 +18,10 @@ static inline void launch(const char *name, CUstream stream, void *a, void *b, v
     CUfunction function;
 
     if (!module)
-        ok(cuModuleLoadData(&module, ""));
+        ok(cuModuleLoadData(&module, kernels_ptx));
     ok(cuModuleGetFunction(&function, module, name));
-    ok(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
+    ok(cuLaunchKernel(function, KERNEL_BLOCKS, 1, 1, KERNEL_THREADS, 1, 1, 0, stream, arguments,
+                      NULL));
 }
 
 /* Writes size bytes that depend on seed and place. */

@@ -431,7 +431,7 @@ int main(int count, char **arguments)
     ok(cuInit(0));
     ok(cuDevicePrimaryCtxRetain(&context, 0));
     ok(cuCtxSetCurrent(context));
-    ok(cuModuleLoadData(&module, ""));
+    ok(cuModuleLoadData(&module, kernels_ptx));
     ok(cuModuleGetFunction(&stamp_function, module, "stamp"));
     ok(cuModuleGetFunction(&add_function, module, "add"));
     ok(cuModuleGetFunction(&spin_function, module, "spin"));

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "api.h"
+#include "kernels_ptx.h"
 
 #define PAGE ((size_t)4096)
 #define MIB ((size_t)1 << 20)
@@ -120,7 +121,8 @@ static inline void launch(struct life *life, CUfunction function, CUstream strea
 {
     void *arguments[] = {a, b, c};
 
-    ok(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
+    ok(cuLaunchKernel(function, KERNEL_BLOCKS, 1, 1, KERNEL_THREADS, 1, 1, 0, stream, arguments,
+                      NULL));
 }
 
 static inline void stamp(struct life *life, struct memory *m, size_t at, size_t size,

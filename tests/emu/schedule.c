@@ -188,7 +188,7 @@ static void step_remap(struct life *life)
         must(mprotect(m->host, m->size, PROT_READ | PROT_WRITE) == 0);
         return;
     case 3:
-        must(!pages || munmap(m->host, pages) == 0);
+        /* In one call: in the hole that munmap leaves a thread that begins may have its stack. */
         must(!pages || mmap(m->host, pages, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == m->host);
         m->parted = true;

@@ -175,17 +175,25 @@ static int issue(const struct cuda_call *call, size_t done, const struct portus_
     return error;
 }
 
+/* As if we were not there. */
+static int plainly(const struct cuda_call *call)
+{
+    return call->real(call->to, call->from, call->length, call->fourth, call->fifth);
+}
+
 /* With the writer in use. */
 static int redirect(const struct cuda_call *call)
 {
     struct portus_slot slot[SLOTS];
     unsigned slots = 0;
     size_t done = 0, at = 0;
-    uint64_t pinned = cuda_pin_begin();
+    uint64_t pinned;
     struct guard guard;
     int error = CUDA_SUCCESS, waited = CUDA_SUCCESS;
     unsigned type;
 
+    if (!cuda_pin_begin(&pinned))
+        return plainly(call);
     if (pinned != 0 && cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                                 (uintptr_t)shim.writer.data) != CUDA_SUCCESS) {
         cuda_pin_lost();
@@ -234,12 +242,6 @@ static void noted(const struct cuda_call *call)
 
     origin_copied((void *)call->to, call->from, call->length);
     shim_unguard(&guard);
-}
-
-/* As if we were not there. */
-static int plainly(const struct cuda_call *call)
-{
-    return call->real(call->to, call->from, call->length, call->fourth, call->fifth);
 }
 
 int cuda_copy(const struct cuda_call *call)

@@ -11,7 +11,7 @@
  * pinned before it is, and the agent makes no ring smaller that is; it asks for it (`unpin`),
  * and the next call of CUDA's finds that.
  *
- * Of two threads one pins, the other goes on without: nobody waits.
+ * Of two threads one pins, the other copies as plainly: nobody waits.
  */
 #include "cuda_pin.h"
 
@@ -47,10 +47,15 @@ static uint64_t pinned_now(void)
     return opened == shim.writer.opened ? atomic_load(&pinned) : 0;
 }
 
-uint64_t cuda_pin_begin(void)
+bool cuda_pin_begin(uint64_t *bytes)
 {
     atomic_fetch_add(&copies, 1);
-    return atomic_load(&busy) ? 0 : pinned_now();
+    if (atomic_load(&busy)) {
+        atomic_fetch_sub(&copies, 1);
+        return false;
+    }
+    *bytes = pinned_now();
+    return true;
 }
 
 void cuda_pin_end(void)

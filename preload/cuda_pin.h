@@ -24,8 +24,11 @@ bool cuda_pin_due(void);
  */
 void cuda_pin_turn(const struct cuda_pin_driver *driver);
 
-/* Around copies into the ring: how many bytes of its data are pinned, from the first one on. */
-uint64_t cuda_pin_begin(void);
+/*
+ * Around copies into the ring: how many bytes of its data are pinned, from the first one on. False,
+ * and nothing is to be ended: that is just being changed, and no copy may go there.
+ */
+bool cuda_pin_begin(uint64_t *bytes);
 void cuda_pin_end(void);
 
 /* They are not any more, without us: the context was reset. */

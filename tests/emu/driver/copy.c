@@ -91,22 +91,9 @@ static bool move(char *to, struct pin *to_pin, char *from, struct pin *from_pin,
     return true;
 }
 
-static CUresult copy(struct work *work)
+static CUresult copy_rows(const struct rectangle *r, char *to, struct pin *to_pin, char *from,
+                          struct pin *from_pin)
 {
-    const struct rectangle *r = &((struct copy *)work)->r;
-    char *to, *from = ((struct copy *)work)->staged;
-    struct pin *to_pin, *from_pin = NULL;
-
-    pthread_mutex_lock(&emu_lock);
-    to = reach_to(r);
-    to_pin = pin_of(r->to);
-    if (!from) {
-        from = reach_from(r);
-        from_pin = pin_of(r->from);
-    }
-    pthread_mutex_unlock(&emu_lock);
-    if (!to || !from)
-        return CUDA_ERROR_ILLEGAL_ADDRESS;
     for (size_t row = 0; row < r->height; row++) {
         for (size_t at = 0; at < r->width; at += PIECE) {
             size_t size = r->width - at < PIECE ? r->width - at : PIECE;
@@ -118,6 +105,31 @@ static CUresult copy(struct work *work)
         }
     }
     return CUDA_SUCCESS;
+}
+
+static CUresult copy(struct work *work)
+{
+    const struct rectangle *r = &((struct copy *)work)->r;
+    char *to, *from = ((struct copy *)work)->staged;
+    struct pin *to_pin, *from_pin = NULL;
+    CUresult error;
+
+    pthread_mutex_lock(&emu_lock);
+    to = reach_to(r);
+    to_pin = pin_of(r->to);
+    if (!from) {
+        from = reach_from(r);
+        from_pin = pin_of(r->from);
+    }
+    emu_pin_use(to_pin);
+    emu_pin_use(from_pin);
+    pthread_mutex_unlock(&emu_lock);
+    error = to && from ? copy_rows(r, to, to_pin, from, from_pin) : CUDA_ERROR_ILLEGAL_ADDRESS;
+    pthread_mutex_lock(&emu_lock);
+    emu_pin_leave(to_pin);
+    emu_pin_leave(from_pin);
+    pthread_mutex_unlock(&emu_lock);
+    return error;
 }
 
 static void copy_end(struct work *work)

@@ -112,7 +112,9 @@ void emu_host_end(CUcontext context);
 /* ---- pin.c ---- */
 
 struct pin *emu_pin(uintptr_t base, size_t size); /* NULL: it cannot be had here */
-void emu_pin_drop(struct pin *pin);
+void emu_pin_drop(struct pin *pin); /* what still copies fails */
+void emu_pin_use(struct pin *pin);
+void emu_pin_leave(struct pin *pin);
 /* Without the lock: between those pages and the emulator's own memory. */
 bool emu_pin_copy(struct pin *pin, uintptr_t address, char *bytes, size_t size, bool to_pages);
 

@@ -44,6 +44,8 @@ struct pin {
     struct io_uring_params parameters;
     size_t queue_size;
     uintptr_t base;
+    unsigned users; /* copies under way, with emu_lock */
+    _Atomic bool gone;
 };
 
 /*
@@ -122,6 +124,9 @@ void emu_pin_drop(struct pin *pin)
 {
     if (!pin)
         return;
+    pin->gone = true;
+    if (pin->users)
+        return;
     if (pin->window && pin->window != MAP_FAILED)
         munmap(pin->window, WINDOW);
     if (pin->entries && pin->entries != MAP_FAILED)
@@ -133,6 +138,18 @@ void emu_pin_drop(struct pin *pin)
     if (pin->ring >= 0)
         close(pin->ring);
     free(pin);
+}
+
+void emu_pin_use(struct pin *pin)
+{
+    if (pin)
+        pin->users++;
+}
+
+void emu_pin_leave(struct pin *pin)
+{
+    if (pin && !--pin->users && pin->gone)
+        emu_pin_drop(pin);
 }
 
 /* One transfer between the window and the pages; with the lock. */
@@ -180,8 +197,8 @@ bool emu_pin_copy(struct pin *pin, uintptr_t address, char *bytes, size_t size, 
         part = part < left ? part : left;
         if (to_pages)
             memcpy(pin->window, bytes + done, part);
-        all = transfer(pin, to_pages ? IORING_OP_READ_FIXED : IORING_OP_WRITE_FIXED, address + done,
-                       part);
+        all = !pin->gone && transfer(pin, to_pages ? IORING_OP_READ_FIXED : IORING_OP_WRITE_FIXED,
+                                     address + done, part);
         if (all && !to_pages)
             memcpy(bytes + done, pin->window, part);
     }

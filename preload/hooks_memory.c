@@ -31,9 +31,7 @@ EXPORT int madvise(void *start, size_t length, int advice)
             if (((uintptr_t)start & 4095) == 0)
                 promise_end_range(start, length, false);
             break;
-        case MADV_WIPEONFORK:
-        case MADV_KEEPONFORK:
-        case MADV_MERGEABLE:
+        case MADV_WIPEONFORK: /* not of a file */
             promise_end_range(start, length, true);
             break;
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cuda_grown.c -- promised memory is made longer: while it is protected, and where it stands
+ * cuda_grown.c -- promised memory is made longer, while it is protected, and where it stands; others write to it meanwhile
  * run: captures=2 modes=default,copied
  *
  * Right: what is new are zeros. Where it may not move others may write to it meanwhile, and
@@ -50,6 +50,9 @@ int main(void)
         check(pthread_create(&thread, NULL, count, two) == 0);
         if (mremap(two, SIZE, SIZE + 4096, 0) != MAP_FAILED)
             check(munmap(two + SIZE, 4096) == 0);
+        /* KSM may not be there. */
+        check(madvise(two, SIZE, MADV_KEEPONFORK) == 0);
+        check(madvise(two, SIZE, MADV_MERGEABLE) == 0 || errno == EINVAL);
         usleep(1000);
         over = 1;
         check(pthread_join(thread, NULL) == 0);

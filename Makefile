@@ -50,7 +50,7 @@ CARRIER  := $(call objects,src/carrier)
 TRANSPORT := $(call objects,src/transport)
 STORE    := $(call objects,src/store)
 CTL      := $(filter-out %/storeless.o,$(call objects,src/ctl))
-POOL     := $(patsubst %,$(B)/src/store/%.o,badblocks body catalogue change draft guard index keep key land map medium original pool ranges read recover remote room scrub size space view)
+POOL     := $(patsubst %,$(B)/src/store/%.o,badblocks body catalogue change draft guard index keep key land map medium original owner pool ranges read recover remote room scrub size space view)
 SHIM     := $(call objects,preload)
 # All that speaks verbs is in a plug-in, which is built where rdma-core's headers are.
 VERBS    := $(call objects,src/rdma)

@@ -35,6 +35,8 @@ struct pool_draft {
     struct draft_extent *extents;
     size_t count, room;
     uint64_t wanted_from, wanted_to; /* bytes that are about to be written */
+    uint64_t units;                  /* that its extents have taken */
+    uint64_t expected;               /* bytes that count as taken, if that is more */
     int error;               /* a write failed half way: what it holds is not what was written */
     struct pool_draft *next; /* of the pool */
 };
@@ -45,9 +47,15 @@ void draft_use(const struct pool *pool, const struct pool_share *share, struct p
         if (!pool_counts(share, draft->key.owner))
             continue;
         usage->objects++;
-        for (size_t i = 0; i < draft->count; i++)
-            usage->bytes += draft->extents[i].units * PORTUS_POOL_UNIT;
+        usage->bytes += draft->units * PORTUS_POOL_UNIT > draft->expected
+                            ? draft->units * PORTUS_POOL_UNIT
+                            : draft->expected;
     }
+}
+
+void pool_expect(struct pool_draft *draft, uint64_t bytes)
+{
+    draft->expected = bytes == 0 ? 0 : draft->units * PORTUS_POOL_UNIT + pool_needs(bytes);
 }
 
 int pool_begin(struct pool *pool, const struct pool_key *key, struct pool_draft **out)
@@ -73,6 +81,7 @@ int pool_begin(struct pool *pool, const struct pool_key *key, struct pool_draft 
 
 static void give(struct pool_draft *draft, const struct draft_extent *extent, uint64_t keep)
 {
+    draft->units -= extent->units - keep;
     space_give(&draft->pool->data, pool_unit(draft->pool, extent->place) + keep,
                extent->units - keep);
 }
@@ -194,6 +203,7 @@ static int add(struct pool_draft *draft, size_t i, uint64_t offset)
         .summed = true,
     };
     draft->count++;
+    draft->units += units;
     return 0;
 }
 
@@ -325,6 +335,7 @@ int draft_adopt(struct pool_draft *draft, uint64_t offset, uint64_t place, uint3
             (draft->count - i) * sizeof(*draft->extents));
     draft->extents[i] = extent;
     draft->count++;
+    draft->units += extent.units;
     return 0;
 }
 
@@ -429,6 +440,7 @@ int pool_publish(struct pool *pool, struct body *body, uint64_t takes, bool pinn
     entry.settled = body->head->flags & PORTUS_POOL_SETTLED;
     entry.owner = body->head->owner;
     added = pool_append(pool, &entry);
+    owner_add(pool, added);
     index_add(pool, added);
     room_added(pool, added);
     return 0;

@@ -18,7 +18,6 @@
 
 #include "store/state.h"
 
-#define OVERHEAD 65536
 #define LOOKS 4096 /* files */
 
 struct search {
@@ -140,7 +139,7 @@ int store_room(struct store *store, const struct pool_share *share, const char *
     int64_t room;
     int error = 0;
 
-    bytes += bytes / 1024 + OVERHEAD; /* the list of its extents */
+    bytes = pool_needs(bytes);
     if (has_room(store, share, bytes))
         return 0;
     memset(&search, 0, sizeof(search));

@@ -171,6 +171,7 @@ void pool_close(struct pool *pool)
     free(pool->entries);
     index_close(&pool->index);
     free(pool->spare.again);
+    owner_close(pool);
     free(pool->damaged);
     space_close(&pool->data);
     space_close(&pool->slots);
@@ -252,14 +253,14 @@ int pool_room(struct pool *pool)
     size_t room = pool->room * 2 + 64;
     struct entry *more;
 
-    if (pool->count < pool->room)
-        return 0;
-    more = realloc(pool->entries, room * sizeof(*more));
-    if (more == NULL)
-        return -ENOMEM;
-    pool->entries = more;
-    pool->room = room;
-    return 0;
+    if (pool->count == pool->room) {
+        more = realloc(pool->entries, room * sizeof(*more));
+        if (more == NULL)
+            return -ENOMEM;
+        pool->entries = more;
+        pool->room = room;
+    }
+    return owner_room(pool);
 }
 
 struct entry *pool_append(struct pool *pool, const struct entry *entry)
@@ -272,6 +273,7 @@ void pool_bury(struct pool *pool, struct entry *entry)
 {
     room_removed(pool, entry);
     index_remove(pool, entry);
+    owner_remove(pool, entry);
     if (pool->cache->number == entry->number)
         pool->cache->number = 0;
     free(entry->text);

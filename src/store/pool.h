@@ -99,6 +99,15 @@ void *pool_landing_at(const struct pool_landing *landing);
 int pool_landed(struct pool_landing *landing, struct pool_draft *draft, uint64_t offset);
 void pool_land_drop(struct pool_landing *landing); /* NULL: nothing */
 
+/* What a file's bytes take, with the list of their extents. */
+static inline uint64_t pool_needs(uint64_t bytes)
+{
+    return bytes + bytes / 1024 + 65536;
+}
+
+/* So many bytes more are going to be written: they count as taken in what its owner has left. */
+void pool_expect(struct pool_draft *draft, uint64_t bytes);
+
 /* The file was cut or made longer; what is beyond is forgotten. */
 int pool_resize(struct pool_draft *draft, uint64_t size);
 

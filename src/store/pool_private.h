@@ -36,6 +36,13 @@ struct room {
     size_t again_count, again_room;
 };
 
+/* A user's versions; and where to look for theirs that may go. */
+struct owner {
+    uint32_t owner;
+    uint64_t units, versions;
+    struct room spare;
+};
+
 /* A slot that is neither free nor a version; and the units of its body. */
 struct damaged {
     uint32_t slot;
@@ -57,7 +64,9 @@ struct pool {
     struct entry *entries; /* ascending by number; removed ones are dead */
     size_t count, room, dead;
     struct index index;
-    struct room spare;
+    struct room spare;    /* of all versions */
+    struct owner *owners; /* ascending; one that has none any more stays */
+    size_t owner_count, owner_room;
     uint64_t newest; /* number that was given out last */
     struct damaged *damaged;
     size_t damaged_count, damaged_room;
@@ -94,6 +103,15 @@ void room_added(struct pool *pool, const struct entry *entry);
 void room_removed(struct pool *pool, const struct entry *entry);
 void room_unpinned(struct pool *pool, const struct entry *entry);
 void room_moved(struct pool *pool);
+
+/* owner.c: of all entries, once they are there; room for one more owner; entry is new, is about to
+ * go; NULL: has no versions. */
+int owner_build(struct pool *pool);
+int owner_room(struct pool *pool);
+void owner_add(struct pool *pool, const struct entry *entry);
+void owner_remove(struct pool *pool, const struct entry *entry);
+struct owner *owner_find(const struct pool *pool, uint32_t owner);
+void owner_close(struct pool *pool);
 
 /* Whether the slot of an entry still says so. -ESTALE: not. */
 int pool_stands(const struct pool *pool, const struct entry *entry);

@@ -372,6 +372,8 @@ static int share_has_room(struct store *store, struct draft *draft, uint32_t len
     if (error == -ENOSPC)
         error = store_room(store, &share, draft->path, job, step = length);
     draft->room = draft->written + step;
+    if (error == 0)
+        pool_expect(draft->pulled.draft, step);
     return error;
 }
 

@@ -404,6 +404,8 @@ int recover(struct pool *pool)
     }
     if (error == 0)
         error = index_room(pool);
+    if (error == 0)
+        error = owner_build(pool);
     body_free(&bodies[0]);
     body_free(&bodies[1]);
     return error;

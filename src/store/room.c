@@ -13,7 +13,8 @@
  * (`again`): by one more version of their object or path, by one more settled commit of
  * their directory, or because they were unpinned. Nothing else makes an entry
  * superfluous, and each is judged when its turn comes. Where anything is not known
- * (other numbers to keep, no memory for the heap) all are looked at again.
+ * (other numbers to keep, no memory for the heap) all are looked at again. So once for all
+ * versions, and once for each owner's, of whom nobody makes another's superfluous.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -77,10 +78,24 @@ static bool may_go(const struct pool *pool, const struct entry *entry, unsigned 
 
 /* ---- the heap ---- */
 
+static void forget(struct room *room)
+{
+    room->next = 0;
+    room->again_count = 0;
+}
+
 void room_moved(struct pool *pool)
 {
-    pool->spare.next = 0;
-    pool->spare.again_count = 0;
+    forget(&pool->spare);
+    for (size_t i = 0; i < pool->owner_count; i++)
+        forget(&pool->owners[i].spare);
+}
+
+/* Where an entry is noted: among all, and its owner's. */
+static void rooms_of(struct pool *pool, const struct entry *entry, struct room *rooms[2])
+{
+    rooms[0] = &pool->spare;
+    rooms[1] = &owner_find(pool, entry->owner)->spare;
 }
 
 static void swap(uint32_t *one, uint32_t *other)
@@ -91,9 +106,8 @@ static void swap(uint32_t *one, uint32_t *other)
     *other = value;
 }
 
-static void look_again(struct pool *pool, const struct entry *entry)
+static void look_again(const struct pool *pool, struct room *room, const struct entry *entry)
 {
-    struct room *room = &pool->spare;
     uint32_t place = entry - pool->entries;
     size_t at = room->again_count;
 
@@ -104,7 +118,7 @@ static void look_again(struct pool *pool, const struct entry *entry)
         uint32_t *again = at > pool->count ? NULL : realloc(room->again, more * sizeof(*again));
 
         if (again == NULL) {
-            room_moved(pool);
+            forget(room);
             return;
         }
         room->again = again;
@@ -134,7 +148,8 @@ static void drop_least(struct room *room)
 /* ---- what makes entries superfluous ---- */
 
 /* The directory was settled last at that commit, and now at another: what it needed then. */
-static void settled_anew(struct pool *pool, uint64_t directory, uint64_t number)
+static void settled_anew(const struct pool *pool, struct room *room, uint64_t directory,
+                         uint64_t number)
 {
     struct entry *top = index_newest(pool, INDEX_FOLDER, (uint32_t)directory), *entry;
 
@@ -146,56 +161,72 @@ static void settled_anew(struct pool *pool, uint64_t directory, uint64_t number)
         for (entry = top; entry != NULL && entry->number > number;)
             entry = index_older(pool, INDEX_PATH, entry);
         if (entry != NULL)
-            look_again(pool, entry);
+            look_again(pool, room, entry);
     }
 }
 
-void room_added(struct pool *pool, const struct entry *entry)
+static void added(const struct pool *pool, struct room *room, const struct entry *entry)
 {
-    if (pool->spare.next == 0)
+    if (room->next == 0)
         return;
     for (int kind = INDEX_KEY; kind <= INDEX_PATH; kind++) {
         const struct entry *older = entry;
 
-        for (unsigned i = 0; i < pool->spare.keep && older != NULL; i++) {
+        for (unsigned i = 0; i < room->keep && older != NULL; i++) {
             older = index_older(pool, kind, older);
             if (older != NULL && older->damaged) {
-                room_moved(pool); /* it did not count: others behind it may go as well */
+                forget(room); /* it did not count: others behind it may go as well */
                 return;
             }
         }
         if (older != NULL)
-            look_again(pool, older);
+            look_again(pool, room, older);
     }
     if (entry->settled)
-        settled_anew(pool, entry->hashes.directory,
+        settled_anew(pool, room, entry->hashes.directory,
                      settled_before(pool, entry->hashes.directory, entry->number));
+}
+
+void room_added(struct pool *pool, const struct entry *entry)
+{
+    struct room *rooms[2];
+
+    rooms_of(pool, entry, rooms);
+    for (int i = 0; i < 2; i++)
+        added(pool, rooms[i], entry);
 }
 
 void room_removed(struct pool *pool, const struct entry *entry)
 {
-    if (pool->spare.next > 0 && entry->settled &&
-        settled_before(pool, entry->hashes.directory, UINT64_MAX) == entry->number)
-        settled_anew(pool, entry->hashes.directory, entry->number);
+    struct room *rooms[2];
+
+    rooms_of(pool, entry, rooms);
+    for (int i = 0; i < 2; i++)
+        if (rooms[i]->next > 0 && entry->settled &&
+            settled_before(pool, entry->hashes.directory, UINT64_MAX) == entry->number)
+            settled_anew(pool, rooms[i], entry->hashes.directory, entry->number);
 }
 
 void room_unpinned(struct pool *pool, const struct entry *entry)
 {
-    look_again(pool, entry);
+    struct room *rooms[2];
+
+    rooms_of(pool, entry, rooms);
+    for (int i = 0; i < 2; i++)
+        look_again(pool, rooms[i], entry);
 }
 
 /* ---- making room ---- */
 
-/* The oldest that may go; NULL: none may. */
-static struct entry *oldest(struct pool *pool)
+/* The oldest of the share's that may go; NULL: none may. */
+static struct entry *oldest(struct pool *pool, const struct pool_share *share, struct room *room)
 {
-    struct room *room = &pool->spare;
-
     for (; room->again_count > 0; drop_least(room))
         if (may_go(pool, &pool->entries[room->again[0]], room->keep))
             return &pool->entries[room->again[0]];
     for (; room->next < pool->count; room->next++)
-        if (may_go(pool, &pool->entries[room->next], room->keep))
+        if (pool_counts(share, pool->entries[room->next].owner) &&
+            may_go(pool, &pool->entries[room->next], room->keep))
             return &pool->entries[room->next];
     return NULL;
 }
@@ -216,18 +247,16 @@ static void limit(const struct pool *pool, const struct pool_share *share, struc
 
 void pool_use(const struct pool *pool, const struct pool_share *share, struct pool_usage *usage)
 {
+    const struct owner *owner = share->everyone ? NULL : owner_find(pool, share->owner);
+
     memset(usage, 0, sizeof(*usage));
     if (share->everyone) {
         usage->bytes = (pool->data.units - pool->data.free) * PORTUS_POOL_UNIT;
         usage->objects = pool->count - pool->dead;
     } else {
-        for (size_t i = 0; i < pool->count; i++) {
-            const struct entry *entry = &pool->entries[i];
-
-            if (entry->dead || entry->owner != share->owner)
-                continue;
-            usage->bytes += entry->units * PORTUS_POOL_UNIT;
-            usage->objects++;
+        if (owner != NULL) {
+            usage->bytes = owner->units * PORTUS_POOL_UNIT;
+            usage->objects = owner->versions;
         }
         draft_use(pool, share, usage);
         landings_use(pool, share, usage);
@@ -248,34 +277,29 @@ int64_t pool_make_room(struct pool *pool, uint64_t bytes, unsigned keep)
     return pool_make_room_of(pool, &(struct pool_share){.everyone = true}, bytes, keep);
 }
 
-/* The oldest of one user's that may go; NULL: none may. There, all are looked at. */
-static struct entry *oldest_of(struct pool *pool, const struct pool_share *share, unsigned keep)
-{
-    for (size_t i = 0; i < pool->count; i++)
-        if (!pool->entries[i].dead && pool->entries[i].owner == share->owner &&
-            may_go(pool, &pool->entries[i], keep))
-            return &pool->entries[i];
-    return NULL;
-}
-
 int64_t pool_make_room_of(struct pool *pool, const struct pool_share *share, uint64_t bytes,
                           unsigned keep)
 {
     const struct entry *entry;
+    struct owner *owner;
+    struct room *room;
     uint64_t may;
     int error = 0;
 
     if (!pool->map->writable)
         return -EROFS;
     keep = keep > 0 ? keep : 1;
-    if (share->everyone && keep < pool->spare.keep)
-        room_moved(pool); /* what was superfluous then is noted; more is now */
-    if (share->everyone)
-        pool->spare.keep = keep;
+    owner = share->everyone ? NULL : owner_find(pool, share->owner);
+    if (!share->everyone && owner == NULL)
+        return (int64_t)left(pool, share); /* nothing of theirs can go */
+    room = owner != NULL ? &owner->spare : &pool->spare;
+    if (keep < room->keep)
+        forget(room); /* what was superfluous then is noted; more is now */
+    room->keep = keep;
     while (error == 0 && ((may = left(pool, share)) < bytes || may == 0)) {
         struct pool_version version;
 
-        entry = share->everyone ? oldest(pool) : oldest_of(pool, share, keep);
+        entry = oldest(pool, share, room);
         if (entry == NULL)
             break;
         version = (struct pool_version){.number = entry->number, .place = entry->slot};

@@ -103,6 +103,7 @@ static int begin(struct store *store, struct copying *now)
 {
     const struct pool_share share = store_share(store, now->file.uid);
     struct pool_key key;
+    uint64_t bytes;
     int error;
 
     now->begun = true;
@@ -121,14 +122,18 @@ static int begin(struct store *store, struct copying *now)
         return error;
     if (now->file.kept)
         return renew(store, now, &key);
-    if (now->pulled.draft != NULL && memcmp(&key, &now->pulled.key, sizeof(key)) == 0)
-        return share.everyone || missing(now) == 0
-                   ? 0
-                   : store_room(store, &share, now->path, store_job(now->file.job), missing(now));
-    pulled_free(&now->pulled);
-    error = store_room(store, &share, now->path, store_job(now->file.job),
-                       (uint64_t)now->status.st_size);
-    return error != 0 ? error : pool_begin(store->pool, &key, &now->pulled.draft);
+    if (now->pulled.draft == NULL || memcmp(&key, &now->pulled.key, sizeof(key)) != 0)
+        pulled_free(&now->pulled);
+    bytes = missing(now);
+    if (now->pulled.draft != NULL)
+        pool_expect(now->pulled.draft, 0); /* that was for its pulling */
+    if (now->pulled.draft == NULL || (!share.everyone && bytes > 0))
+        error = store_room(store, &share, now->path, store_job(now->file.job), bytes);
+    if (error == 0 && now->pulled.draft == NULL)
+        error = pool_begin(store->pool, &key, &now->pulled.draft);
+    if (error == 0)
+        pool_expect(now->pulled.draft, bytes);
+    return error;
 }
 
 /* Bytes of the file, in the draft. */

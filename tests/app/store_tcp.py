@@ -99,6 +99,16 @@ try:
         store.kept(os.path.join(bob, f"{step}.pt"), 1, "bob")
     trial.expect(len(store.versions(who="bob")) <= 2 and len(store.versions(last)) >= 1, f"bob has more than his quota: {store.versions(who='bob')} {store.versions(last)}")
 
+    # Three files that are pulled at once, each of which fits: no more of them are kept than fit together.
+    bob = trial.fresh()
+    at_once = "import time\nopen('warm.pt', 'wb').write(bytes(2 << 20))\ntime.sleep(4)\nfs = [open(f'{i}.pt', 'wb') for i in range(3)]\nfor n in range(4):\n for f in fs: f.write(bytes([n]) * (4 << 20)); time.sleep(0.2)\n"
+    out = program.run([program.python(), "-c", at_once], bob, store.environment("bob", trial.JOB + "-bob"), 30)
+    trial.expect(out.status == 0, out.how(), out)
+    agents.until(lambda: any(v["path"].startswith(bob) for v in store.versions(who="bob")), 20, 0.1)
+    agents.kill(trial.JOB + "-bob")  # what is not kept by now never is
+    taken = sum(v["stored"] for v in store.versions(who="bob"))
+    trial.expect(0 < taken <= 40 << 20, f"bob has {taken} bytes: {store.versions(who='bob')}")
+
     # Of two stores the first keeps, then the other when it is killed; a restore asks both.
     other = far.Store()
     shutil.copyfile(store.key("alice"), other.key("alice"))

@@ -2,7 +2,7 @@
 /*
  * pool_room_test.c -- which versions go, and what the index finds, against all versions looked at
  *
- * Random lives of a pool. Before room is made, a model says from pool_each alone what may go,
+ * Random lives of a pool of two users. Before room is made, a model says from pool_each alone what may go,
  * in which order; and all questions that the index answers are asked both ways.
  */
 #include "pool_image.h"
@@ -12,10 +12,11 @@
 #define KEYS 12
 #define PATHS 10
 #define FOLDERS 3
+#define OWNERS 2
 
 struct seen {
     uint64_t number, stored;
-    uint32_t file;
+    uint32_t file, owner;
     char path[32], job[8];
     bool pinned, settled;
 };
@@ -34,6 +35,7 @@ static int note(const struct pool_version *version, void *argument)
     seen->number = version->number;
     seen->stored = version->stored;
     memcpy(&seen->file, version->key.handle, sizeof(seen->file));
+    seen->owner = version->key.owner;
     snprintf(seen->path, sizeof(seen->path), "%s", version->attributes.path);
     snprintf(seen->job, sizeof(seen->job), "%s", version->attributes.job);
     seen->pinned = version->pinned;
@@ -61,7 +63,7 @@ static bool same_folder(const struct seen *one, const struct seen *other)
 
 static bool same_path(const struct seen *one, const struct seen *other)
 {
-    return strcmp(one->path, other->path) == 0 && strcmp(one->job, other->job) == 0;
+    return one->owner == other->owner && strcmp(one->path, other->path) == 0 && strcmp(one->job, other->job) == 0;
 }
 
 /* ---- what may go ---- */
@@ -74,10 +76,11 @@ static bool may_go(const struct all *all, size_t i, unsigned keep)
 
     for (size_t j = 0; j < all->count; j++)
         if (all->seen[j].settled && same_folder(seen, &all->seen[j]) &&
-            strcmp(seen->job, all->seen[j].job) == 0)
+            strcmp(seen->job, all->seen[j].job) == 0 && seen->owner == all->seen[j].owner)
             settled = all->seen[j].number;
     for (size_t j = i + 1; j < all->count; j++) {
-        bool file = all->seen[j].file == seen->file, path = same_path(seen, &all->seen[j]);
+        bool file = all->seen[j].file == seen->file && all->seen[j].owner == seen->owner;
+        bool path = same_path(seen, &all->seen[j]);
 
         of_file += file;
         of_path += path;
@@ -87,25 +90,34 @@ static bool may_go(const struct all *all, size_t i, unsigned keep)
            !(seen->number <= settled && superseded == 0);
 }
 
-static void make_room(struct pool *pool, uint64_t bytes, unsigned keep)
+/* owner: of whose versions; OWNERS: of all. */
+static void make_room(struct pool *pool, uint32_t owner, uint64_t bytes, unsigned keep)
 {
+    struct pool_share share = {
+        .everyone = owner == OWNERS, .owner = owner, .bytes = UINT64_MAX, .objects = UINT64_MAX};
+    struct pool_usage usage;
     struct all before = look(pool), after;
-    uint64_t room = pool->data.free * PORTUS_POOL_UNIT, left[SLOTS];
+    uint64_t room = pool->data.free * PORTUS_POOL_UNIT, left[SLOTS], taken = 0;
     size_t count = 0, slots = SLOTS - before.count;
 
     for (size_t i = 0; i < before.count; i++) {
-        if ((room < bytes || slots < 2) && may_go(&before, i, keep)) {
+        if ((room < bytes || slots < 2) && (owner == OWNERS || before.seen[i].owner == owner) &&
+            may_go(&before, i, keep)) {
             room += before.seen[i].stored;
             slots++;
         } else {
             left[count++] = before.seen[i].number;
         }
     }
-    assert_true(pool_make_room(pool, bytes, keep) >= 0);
+    assert_true(pool_make_room_of(pool, &share, bytes, keep) >= 0);
     after = look(pool);
     assert_int_equal(after.count, count);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         assert_int_equal(after.seen[i].number, left[i]);
+        taken += after.seen[i].owner == owner ? after.seen[i].stored : 0;
+    }
+    pool_use(pool, &share, &usage);
+    assert_true(owner == OWNERS || usage.bytes == taken);
 }
 
 /* ---- what the index finds ---- */
@@ -143,6 +155,14 @@ static void check_in(const struct pool *pool, const struct all *all, const char 
     assert_int_equal(found.count, count);
 }
 
+static struct pool_key some_key(uint32_t number)
+{
+    struct pool_key key = key_of(number / OWNERS);
+
+    key.owner = number % OWNERS;
+    return key;
+}
+
 static void check_index(const struct pool *pool)
 {
     static const char *paths[] = {"/f0/p0", "/f1/x", "/f2/p1", "/f0", "/none/p"};
@@ -152,12 +172,12 @@ static void check_index(const struct pool *pool)
     for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++)
         for (int which = POOL_NEWEST; which <= POOL_WITH_SETTLED; which++)
             check_in(pool, &all, paths[i], which);
-    for (uint32_t file = 0; file < KEYS + 1; file++) {
-        struct pool_key key = key_of(file);
+    for (uint32_t file = 0; file < OWNERS * (KEYS + 1); file++) {
+        struct pool_key key = some_key(file);
         uint64_t newest = 0;
 
         for (size_t i = 0; i < all.count; i++)
-            if (all.seen[i].file == file)
+            if (all.seen[i].file == file / OWNERS && all.seen[i].owner == file % OWNERS)
                 newest = all.seen[i].number;
         version.number = 0;
         assert_int_equal(pool_newest(pool, &key, &version), newest == 0 ? -ENOENT : 0);
@@ -191,7 +211,7 @@ static void commit(struct pool *pool, uint64_t *seed)
                                          .job = below(seed, 4) == 0 ? "two" : "one",
                                          .size = 1 + below(seed, 3000),
                                          .settled = below(seed, 3) == 0};
-    struct pool_key key = key_of(below(seed, KEYS));
+    struct pool_key key = some_key(below(seed, OWNERS * KEYS));
     struct pool_draft *draft;
     char bytes[3000] = "";
     uint64_t number;
@@ -212,7 +232,7 @@ static bool some_version(const struct pool *pool, uint64_t *seed, struct pool_ve
 static void step(struct pool *pool, uint64_t *seed)
 {
     struct pool_version version;
-    struct pool_key key = key_of(below(seed, KEYS));
+    struct pool_key key = some_key(below(seed, OWNERS * KEYS));
     uint64_t number;
 
     switch (below(seed, 12)) {
@@ -228,12 +248,12 @@ static void step(struct pool *pool, uint64_t *seed)
         pool_rename(pool, &key, some_path(seed), below(seed, 3), &number);
         break;
     case 3:
-        make_room(pool, (pool->data.free + below(seed, 12)) * PORTUS_POOL_UNIT,
+        make_room(pool, below(seed, OWNERS + 1), (pool->data.free + below(seed, 12)) * PORTUS_POOL_UNIT,
                   1 + below(seed, 2) * below(seed, 4));
         break;
     default:
         if (pool->slots.free < 3) {
-            make_room(pool, 0, 2);
+            make_room(pool, OWNERS, 0, 2);
             if (pool->slots.free < 3 && some_version(pool, seed, &version))
                 assert_int_equal(pool_remove(pool, &version), 0);
         }
@@ -262,7 +282,7 @@ static void test_lives(void **state)
                 pool = image_open(base, SIZE);
             }
         }
-        make_room(pool, UINT64_MAX, 1);
+        make_room(pool, OWNERS, UINT64_MAX, 1);
         check_index(pool);
         pool_close(pool);
     }

@@ -65,7 +65,8 @@ static void test_owners(void **state)
     struct pool_version version;
     struct pool_usage usage;
     struct pool *pool;
-    uint64_t a[3], b[3], renamed;
+    struct pool_draft *draft;
+    uint64_t a[3], b[3], renamed, before;
 
     image_make(base, SIZE, 64);
     pool = image_open(base, SIZE);
@@ -98,6 +99,26 @@ static void test_owners(void **state)
     assert_true(pool_make_room_of(pool, &two, 40000, 1) >= 40000);
     assert_false(stands(pool, b[0]));
     assert_true(stands(pool, renamed) && stands(pool, a[2]));
+
+    /* What a draft is going to take counts at once, and no longer than it is one. */
+    two.objects = UINT64_MAX;
+    pool_use(pool, &two, &usage);
+    before = usage.bytes;
+    assert_int_equal(pool_begin(pool, &key, &draft), 0);
+    pool_expect(draft, 3000000);
+    pool_use(pool, &two, &usage);
+    assert_int_equal(usage.bytes, before + pool_needs(3000000));
+    assert_int_equal(pool_write(draft, 0, base, 60000), 0);
+    pool_use(pool, &two, &usage);
+    assert_int_equal(usage.bytes, before + pool_needs(3000000));
+    pool_use(pool, &one, &usage);
+    assert_true(usage.bytes < 110000);
+    pool_expect(draft, 0);
+    pool_use(pool, &two, &usage);
+    assert_int_equal(usage.bytes, before + PORTUS_POOL_EXTENT); /* it has taken ahead */
+    pool_drop(draft);
+    pool_use(pool, &two, &usage);
+    assert_int_equal(usage.bytes, before);
     pool_close(pool);
 }
 

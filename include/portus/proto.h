@@ -27,6 +27,8 @@
  *                    <-            WELCOME
  *   STORE_FILE + the file ->
  *                    <-            STORE_DONE, when it is committed or cannot be
+ *   STORE_RENAMED + what was renamed ->
+ *                    <-            STORE_DONE, when it is done with, whatever came of it
  *   STORE_PIN, STORE_REMOVE, STORE_ROOM, STORE_SCRUB, STORE_SCRUBBED, STORE_CLEAN,
  *   STORE_SIZE, STORE_ALIVE ->
  *                    <-            STORE_DONE
@@ -67,7 +69,7 @@ enum portus_op {
     PORTUS_OP_STORE_PIN = 66,     /* keep a version, or (PORTUS_STORE_UNPIN) no longer */
     PORTUS_OP_STORE_REMOVE = 67,  /* remove a version */
     PORTUS_OP_STORE_ROOM = 68,    /* remove old versions until so many bytes are free */
-    PORTUS_OP_STORE_RENAMED = 69, /* as PORTUS_OP_RENAMED; has no answer */
+    PORTUS_OP_STORE_RENAMED = 69, /* as PORTUS_OP_RENAMED; answered when it is done with */
     PORTUS_OP_STORE_CANCEL = 70,  /* a file of before: let go of it; answered for that file */
     PORTUS_OP_STORE_RING = 71,    /* a session's ring; without one: it is of no use any more */
     PORTUS_OP_STORE_DRAFT = 72,   /* a file whose records are to be pulled; without one: are not */

@@ -32,6 +32,7 @@
 
 #define LEASE_NS 10000000000ull /* a file that is still written then is none for the store */
 #define CANCEL_NS 100000000ull  /* who waits in open need not wait longer */
+#define TOLD_NS 10000000000ull  /* a rename is not kept longer for a store that may have ended */
 #define LOOK_NS 5000000ull      /* between two tries to get a lease, to connect */
 #define REFUSED_NS 60000000000ull
 #define SILENT_NS                                                                                  \
@@ -40,7 +41,15 @@
 
 #define RENAMES 128 /* of the places at most: files are more important */
 
-enum { KEEP_NONE, KEEP_WAITS, KEEP_RENAMED, KEEP_LEASED, KEEP_SENT, KEEP_CANCELLED };
+enum {
+    KEEP_NONE,
+    KEEP_WAITS,
+    KEEP_RENAMED, /* to be told */
+    KEEP_TOLD,    /* of a rename; it has not answered */
+    KEEP_LEASED,
+    KEEP_SENT,
+    KEEP_CANCELLED,
+};
 
 bool agent_store_configured(const struct agent *agent)
 {
@@ -179,7 +188,8 @@ void agent_store_renamed(struct agent *agent, int fd)
     unsigned waiting = 0;
 
     for (unsigned i = 0; i < AGENT_KEEPS; i++)
-        waiting += agent->state->keep[i].state == KEEP_RENAMED;
+        waiting +=
+            agent->state->keep[i].state == KEEP_RENAMED || agent->state->keep[i].state == KEEP_TOLD;
     if (agent_store_configured(agent) && portus_now() >= agent->store_refused_until)
         keep = waiting < RENAMES ? place(agent) : NULL;
     if (waiting == RENAMES && !agent->store_behind)
@@ -193,13 +203,15 @@ void agent_store_renamed(struct agent *agent, int fd)
     }
 }
 
-static bool tell(struct agent *agent, struct agent_keep *keep, enum portus_op op, uint32_t flags,
-                 bool with)
+/* 0 or a negative errno; -ESTALE: there is nothing to tell. */
+static int tell(struct agent *agent, struct agent_keep *keep, enum portus_op op, uint32_t flags,
+                bool with)
 {
     struct portus_message message = portus_message_make(op);
     int fds[2] = {keep->fd}, listed = -1;
     unsigned count = with ? 1 : 0;
-    bool sent, lists = agent_store_shared(agent) || agent_store_far(agent);
+    bool lists = agent_store_shared(agent) || agent_store_far(agent);
+    int error;
 
     message.value = keep->id;
     message.size = keep->directory;
@@ -211,14 +223,14 @@ static bool tell(struct agent *agent, struct agent_keep *keep, enum portus_op op
         listed = fds[0] = listing_below(keep->fd);
     if (listed < 0 && op == PORTUS_OP_STORE_RENAMED && lists) {
         log_info("a rename is not told to the store: %s", strerror(-listed));
-        return true;
+        return -ESTALE;
     }
     if (count == 2 && listed < 0)
         count = 1; /* no state that the directory could be restored to, then */
-    sent = portus_message_send(agent->state->store, &message, fds, count) == 0;
+    error = portus_message_send(agent->state->store, &message, fds, count);
     if (listed >= 0)
         close(listed);
-    return sent;
+    return error;
 }
 
 void agent_store_broken(struct agent *agent)
@@ -228,7 +240,8 @@ void agent_store_broken(struct agent *agent)
         if ((keep->state != KEEP_LEASED && keep->state != KEEP_SENT) ||
             fcntl(keep->fd, F_GETLEASE) == F_RDLCK)
             continue;
-        if (keep->state == KEEP_LEASED || !tell(agent, keep, PORTUS_OP_STORE_CANCEL, 0, false)) {
+        if (keep->state == KEEP_LEASED ||
+            tell(agent, keep, PORTUS_OP_STORE_CANCEL, 0, false) != 0) {
             let_go(agent, keep);
         } else {
             keep->state = KEEP_CANCELLED;
@@ -240,10 +253,10 @@ void agent_store_broken(struct agent *agent)
 /* Its portusd has ended, or ends: the next one gets it, but only once, as it may be the cause. */
 static bool again(struct agent_keep *keep)
 {
-    if (keep->state != KEEP_SENT || keep->again)
+    if ((keep->state != KEEP_SENT && keep->state != KEEP_TOLD) || keep->again)
         return false;
     keep->again = true;
-    keep->state = KEEP_LEASED;
+    keep->state = keep->state == KEEP_TOLD ? KEEP_RENAMED : KEEP_LEASED;
     return true;
 }
 
@@ -251,8 +264,12 @@ static void done(struct agent *agent, const struct portus_message *message)
 {
     for (unsigned i = 0; i < AGENT_KEEPS; i++) {
         struct agent_keep *keep = &agent->state->keep[i];
-        if (keep->state < KEEP_SENT || keep->id != message->value)
+        if ((keep->state < KEEP_SENT && keep->state != KEEP_TOLD) || keep->id != message->value)
             continue;
+        if (keep->state == KEEP_TOLD) {
+            forget(agent, keep);
+            return;
+        }
         if (message->error == -ECANCELED && again(keep)) {
             agent->store_ends = true;
             return;
@@ -318,9 +335,11 @@ static void hear(struct agent *agent)
     /* What it had not answered for is kept, or not, nobody knows: another is asked. */
     welcomed = agent->state->store_ready;
     disconnect(agent);
-    for (unsigned i = 0; i < AGENT_KEEPS; i++)
-        if (agent->state->keep[i].state >= KEEP_SENT && !again(&agent->state->keep[i]))
-            let_go(agent, &agent->state->keep[i]);
+    for (unsigned i = 0; i < AGENT_KEEPS; i++) {
+        struct agent_keep *keep = &agent->state->keep[i];
+        if ((keep->state >= KEEP_SENT || keep->state == KEEP_TOLD) && !again(keep))
+            let_go(agent, keep);
+    }
     if (agent_store_far(agent) && !welcomed)
         agent_store_give_up(agent, "portus-carrier cannot be had, or has died");
     else if (agent_store_far(agent)) {
@@ -412,10 +431,22 @@ static void send_file(struct agent *agent, struct agent_keep *keep)
         flags |= PORTUS_STORE_PULLED;
     if (keep->kept)
         flags |= PORTUS_STORE_KEPT;
-    if (!tell(agent, keep, PORTUS_OP_STORE_FILE, flags, true))
+    if (tell(agent, keep, PORTUS_OP_STORE_FILE, flags, true) != 0)
         return;
     keep->drafted = false; /* the store's now */
     keep->state = KEEP_SENT;
+}
+
+static void tell_renamed(struct agent *agent, struct agent_keep *keep, uint64_t now)
+{
+    int error = tell(agent, keep, PORTUS_OP_STORE_RENAMED, 0, true);
+
+    if (error == -ESTALE)
+        forget(agent, keep);
+    if (error != 0)
+        return;
+    keep->state = KEEP_TOLD;
+    keep->since = now;
 }
 
 /* One step of one file's way. */
@@ -441,7 +472,9 @@ static void step(struct agent *agent, struct agent_keep *keep, uint64_t now)
     }
     if (!agent->state->store_ready)
         return;
-    if (keep->state == KEEP_RENAMED && tell(agent, keep, PORTUS_OP_STORE_RENAMED, 0, true))
+    if (keep->state == KEEP_RENAMED)
+        tell_renamed(agent, keep, now);
+    else if (keep->state == KEEP_TOLD && now - keep->since > TOLD_NS)
         forget(agent, keep);
     else if (keep->state == KEEP_LEASED && !agent->store_ends)
         send_file(agent, keep);

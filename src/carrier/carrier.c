@@ -180,6 +180,8 @@ static int renamed(struct carrier *carrier, const struct portus_message *message
 
     if (listing_sealed(fd) && listing_load(&listing, fd) == 0)
         error = pass(carrier, message, listing.bytes, listing.length);
+    else
+        error = done(carrier, message->value, -ENOENT);
     listing_free(&listing);
     return error;
 }

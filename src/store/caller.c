@@ -44,13 +44,15 @@ static int take(struct store *store, unsigned place, const struct portus_message
     return 0;
 }
 
-static int renamed(struct store *store, unsigned place, const void *bytes, size_t length)
+static int renamed(struct store *store, unsigned place, uint32_t id, const void *bytes,
+                   size_t length)
 {
     struct store_peer *peer = &store->peer[place];
     int fd = listing_of(bytes, length), error;
 
     if (fd < 0)
         return -EPROTO;
+    peer->moved_id = id;
     error = moved_open(&peer->moved, fd, peer->uid, peer->far->machine);
     close(fd);
     return error != 0 ? error : -EAGAIN; /* that is done first */
@@ -91,7 +93,7 @@ int store_hear_far(struct store *store, unsigned place)
     case PORTUS_OP_STORE_FILE:
         return take(store, place, &message, bytes, length);
     case PORTUS_OP_STORE_RENAMED:
-        return renamed(store, place, bytes, length);
+        return renamed(store, place, message.value, bytes, length);
     case PORTUS_OP_STORE_DRAFT:
     case PORTUS_OP_STORE_SEAL:
         return hear_named(store, place, &message, bytes, length);

@@ -378,11 +378,14 @@ static int hear(struct store *store, unsigned place)
     }
     if (message.op == PORTUS_OP_STORE_RENAMED && peer->welcomed && count == 1) {
         error = 0;
+        peer->moved_id = message.value;
         if (store->shared)
             error = moved_open(&peer->moved, fds[0], peer->uid, NULL);
         else
             store_follow(store, fds[0]);
         let_go(fds[0]);
+        if (!store->shared)
+            store_answer(store, place, store->serial[place], message.value, 0, 0);
         return error != 0 ? error : store->shared ? -EAGAIN : 0; /* that is done first */
     }
     if (message.op >= PORTUS_OP_STORE_RING && message.op <= PORTUS_OP_STORE_SEAL &&
@@ -422,6 +425,7 @@ static bool follow(struct store *store)
         }
         moved_close(peer->moved);
         peer->moved = NULL;
+        store_answer(store, i, store->serial[i], peer->moved_id, 0, 0);
     }
     return more;
 }

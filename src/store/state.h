@@ -31,6 +31,7 @@ struct store_peer {
     struct far *far;     /* it is on another machine */
     struct view *view;   /* its part of the pool, if it has asked for that */
     struct moved *moved; /* files of its that have other names by now */
+    uint32_t moved_id;   /* to be answered then */
     uint64_t read_offset;
     uint32_t read_left, read_id; /* what it wants of it, and has not got yet */
 };

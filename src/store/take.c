@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,10 +35,10 @@
 #define PIECE (1u << 20)
 #define TICK_NS 10000000 /* 100 Hz, the slowest */
 #define PIECES 16        /* a turn */
-#define COPIES 8
 
 struct copying {
-    bool busy, begun;
+    struct copying *next;
+    bool begun;
     struct store_file file;
     struct pulled pulled; /* what the draft has already, and the draft */
     struct stat status;
@@ -51,7 +52,7 @@ struct copying {
     char path[PATH_MAX + 1];
 };
 
-static struct copying copies[COPIES];
+static struct copying *copies; /* one, or one of each user */
 
 /* A listing is memory: to close it takes no time. */
 static void close_listing(struct store_file *file)
@@ -61,17 +62,30 @@ static void close_listing(struct store_file *file)
     file->listed = -1;
 }
 
+static void release(struct copying *now)
+{
+    struct copying **at = &copies;
+
+    while (*at != now)
+        at = &(*at)->next;
+    *at = now->next;
+    free(now);
+}
+
 /* -ETIMEDOUT: the descriptor is not ours any more. */
 static void end(struct store *store, struct copying *now, int error, uint64_t number)
 {
     uint32_t uid = now->file.uid;
+    bool shuns;
 
     pulled_free(&now->pulled);
-    now->busy = false;
     metrics_taken(error, (uint64_t)now->status.st_size);
     close_listing(&now->file);
     store_answer(store, now->file.peer, now->file.serial, now->file.id, error, number);
-    if ((error == -ETIMEDOUT && now->file.far == NULL) || origin_close(&now->file) == -ETIMEDOUT)
+    shuns =
+        (error == -ETIMEDOUT && now->file.far == NULL) || origin_close(&now->file) == -ETIMEDOUT;
+    release(now);
+    if (shuns)
         store_shun(store, uid);
 }
 
@@ -278,14 +292,16 @@ static void drop(struct store *store, struct store_file *file, int error)
 /* Where a user's next file may be copied; NULL: not now. */
 static struct copying *place_for(const struct store *store, uint32_t uid)
 {
-    struct copying *place = NULL;
+    struct copying *place;
 
-    for (unsigned i = 0; i < COPIES; i++) {
-        if (!copies[i].busy)
-            place = &copies[i];
-        else if (!store->shared || copies[i].file.uid == uid)
+    for (const struct copying *now = copies; now != NULL; now = now->next)
+        if (!store->shared || now->file.uid == uid)
             return NULL;
-    }
+    place = calloc(1, sizeof(*place));
+    if (place == NULL)
+        return NULL;
+    place->next = copies;
+    copies = place;
     return place;
 }
 
@@ -297,7 +313,7 @@ static void fill(struct store *store)
 
         if (place == NULL)
             continue;
-        *place = (struct copying){.busy = true, .file = *file};
+        place->file = *file;
         place->since = portus_trace_on() ? portus_now() : 0;
         file->fd = -1;
         file->far = NULL;
@@ -319,8 +335,8 @@ static void trace_commit(const struct copying *now, uint64_t number)
                  (unsigned long long)now->status.st_size, (unsigned long long)now->copied);
 }
 
-/* Whether there is more to do now. */
-static bool step(struct store *store, struct copying *now)
+/* At most so many pieces; whether there is more to do now. */
+static bool step(struct store *store, struct copying *now, unsigned pieces)
 {
     uint64_t number = 0;
     int error = 0;
@@ -333,8 +349,7 @@ static bool step(struct store *store, struct copying *now)
         error = begin(store, now);
     if (error == 0 && now->file.far != NULL && !now->file.kept)
         error = fetch(now);
-    for (unsigned i = 0; i < PIECES && error == 0 && now->offset < (uint64_t)now->status.st_size;
-         i++)
+    for (; pieces > 0 && error == 0 && now->offset < (uint64_t)now->status.st_size; pieces--)
         error = copy(store, now);
     if (error == 0 && now->offset < (uint64_t)now->status.st_size)
         return true;
@@ -357,6 +372,7 @@ static bool step(struct store *store, struct copying *now)
 
 bool store_take(struct store *store)
 {
+    unsigned count = 0;
     bool more = false;
 
     /* Who waits in open is not to wait for an agent that is dead or a store that is slow. */
@@ -366,28 +382,29 @@ bool store_take(struct store *store)
             drop(store, file, -ESTALE);
     }
     fill(store);
-    for (unsigned i = 0; i < COPIES; i++)
-        if (copies[i].busy)
-            more |= step(store, &copies[i]);
+    for (const struct copying *now = copies; now != NULL; now = now->next)
+        count++;
+    /* A step ends a copy, or (a user that is shunned) all of one user, of which there is one. */
+    for (struct copying *now = copies, *next; now != NULL; now = next) {
+        next = now->next;
+        more |= step(store, now, count < PIECES ? PIECES / count : 1);
+    }
     return more;
 }
 
 bool store_waits(const struct store *store)
 {
-    for (unsigned i = 0; i < COPIES; i++)
-        if (copies[i].busy)
-            return true;
-    return store->taken < store->queued;
+    return copies != NULL || store->taken < store->queued;
 }
 
 void store_cancel(struct store *store, uint32_t peer, uint32_t id)
 {
     uint32_t serial = store->serial[peer];
 
-    for (unsigned i = 0; i < COPIES; i++) {
-        const struct store_file *file = &copies[i].file;
-        if (copies[i].busy && file->peer == peer && file->serial == serial && file->id == id) {
-            end(store, &copies[i], -ECANCELED, 0);
+    for (struct copying *now = copies; now != NULL; now = now->next) {
+        const struct store_file *file = &now->file;
+        if (file->peer == peer && file->serial == serial && file->id == id) {
+            end(store, now, -ECANCELED, 0);
             return;
         }
     }
@@ -402,7 +419,7 @@ void store_cancel(struct store *store, uint32_t peer, uint32_t id)
 
 void store_forget(struct store *store, uint32_t uid)
 {
-    static int fds[STORE_QUEUE + COPIES];
+    static int fds[STORE_QUEUE + 1];
     unsigned count = 0;
 
     for (uint64_t i = store->taken; i < store->queued; i++) {
@@ -413,13 +430,14 @@ void store_forget(struct store *store, uint32_t uid)
         file->fd = -1;
         close_listing(file);
     }
-    for (unsigned i = 0; i < COPIES; i++) {
-        if (!copies[i].busy || copies[i].file.uid != uid)
+    for (struct copying *now = copies; now != NULL; now = now->next) {
+        if (now->file.uid != uid || now->file.far != NULL)
             continue;
-        pulled_free(&copies[i].pulled);
-        copies[i].busy = false;
-        close_listing(&copies[i].file);
-        fds[count++] = copies[i].file.fd;
+        pulled_free(&now->pulled);
+        close_listing(&now->file);
+        fds[count++] = now->file.fd;
+        release(now);
+        break; /* there is one of a user */
     }
     hand_close_all(fds, count);
 }

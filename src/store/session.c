@@ -232,9 +232,33 @@ int store_queue_may(const struct store *store, unsigned place)
                : 0;
 }
 
+/*
+ * Listings of a user's files that wait take no more than one may: of so many the last ones tell
+ * whether a directory is whole, and the commits of the others are not settled.
+ */
+static void drop_listings(struct store *store, uint32_t uid, int listed)
+{
+    struct stat status;
+    uint64_t bytes = listed >= 0 && fstat(listed, &status) == 0 ? (uint64_t)status.st_size : 0;
+
+    for (uint64_t i = store->queued; i-- > store->taken && bytes > 0;) {
+        struct store_file *file = &store->queue[i % STORE_QUEUE];
+
+        if (!origin_is(file) || file->uid != uid || file->listed < 0 ||
+            fstat(file->listed, &status) < 0)
+            continue;
+        bytes += (uint64_t)status.st_size;
+        if (bytes <= LISTING_MOST)
+            continue;
+        close(file->listed);
+        file->listed = -1;
+    }
+}
+
 void store_queue(struct store *store, unsigned place, const struct portus_message *message, int fd,
                  struct far_file *far, int listed)
 {
+    drop_listings(store, store->peer[place].uid, listed);
     store->queue[store->queued++ % STORE_QUEUE] =
         (struct store_file){.fd = fd,
                             .far = far,

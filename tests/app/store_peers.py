@@ -120,6 +120,32 @@ def listings():
                 talk.close()
 
 
+def long_listings():
+    """Many files that wait, each with a long list of its directory: portusd does not hold all of these."""
+    signal.signal(signal.SIGIO, signal.SIG_IGN)
+    os.chdir(bad)
+    talk = Talk(store, hello=False)
+    talk.send(message(HELLO, 3))
+    for i in range(12):
+        fd, memfd = leased(f"n{i}", bytes(20 << 20)), os.memfd_create("portus-listing", os.MFD_ALLOW_SEALING)
+        os.truncate(memfd, 7 << 20)
+        fcntl.fcntl(memfd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+        talk.send(message(FILE, i, flags=1), fd, memfd)
+        os.close(memfd)
+    print("sent", file=open("sent", "w"))
+    time.sleep(5)
+
+
+def listings_held():
+    held = 0
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            held += "portus-listing" in os.readlink(f"/proc/{pid}/fd/{name}")
+        except OSError:
+            pass
+    return held
+
+
 def changing():
     """Files that do not stay: cut, removed, written; many at once, and nobody reads the answers."""
     signal.signal(signal.SIGIO, signal.SIG_IGN)
@@ -274,6 +300,14 @@ try:
     serves()
     stores.as_user(BAD, listings)
     trial.expect(agents.until(lambda: descriptors() <= before + 1, 5), f"descriptors {descriptors()}, before {before}")
+    serves()
+    store.process.send_signal(signal.SIGSTOP)
+    child, most = beside(long_listings), 0
+    trial.expect(agents.until(lambda: os.path.exists(f"{bad}/sent"), 20, 0.1), "12 files cannot be sent")
+    store.process.send_signal(signal.SIGCONT)
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        most = max(most, listings_held())
+    trial.expect(1 <= most <= 4, f"{most} listings of 7 MiB are held")  # two that wait, one in use, one that comes
     serves()
     stores.as_user(BAD, changing)
     trial.expect(agents.until(lambda: descriptors() <= before + 1, 10), f"descriptors {descriptors()}, before {before}")

@@ -15,6 +15,7 @@ import tempfile
 
 import machine
 import programs
+import remote
 import saves
 from lib import program
 from table import middle
@@ -115,7 +116,8 @@ def stall(options, progress):
             for key, of in samples.items()}
 
 
-ROWS = {"store-pull": pull, "store-small": small, "store-recover": recover, "store-stall": stall}
+ROWS = {"store-pull": pull, "store-small": small, "store-recover": recover, "store-stall": stall,
+        "store-tcp": remote.remote("tcp", pool), "store-rdma": remote.remote("rdma", pool)}
 
 
 def rows(results):
@@ -153,6 +155,7 @@ def rows(results):
         one("a save with a store, after a pause: s; without s", of["store"]["pause"], of["shim"]["pause"])
         one("saves back to back with a store: s; without s", of["store"]["back"], of["shim"]["back"])
         found.append(["versions kept of the last process's saves", f"{of['store']['kept']['median']:.0f}", "", ""])
+    remote.rows(results, one)
     return found
 
 

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 from lib import double  # first: it says which build is meant
 from lib import agents, far, program, trial
@@ -77,14 +76,6 @@ try:
     store.kept(two, 1)
     trial.expect(f": {12 << 20} bytes, 0 of them from the file" in store.said(), f"not out of the ring: {store.said()}")
     check(1)
-
-    # No READ or WRITE waits for something else to happen.
-    large = os.path.join(node, "large.pt")
-    save((large, 32 << 20))
-    store.kept(large, 1)
-    began = time.monotonic()
-    check(1)
-    trial.expect(time.monotonic() - began < 15, f"47 MiB were restored in {time.monotonic() - began:.1f} s")
 
     tell("break")
     save((one, 9 << 20), (three, 7 << 20), wait=1.5)

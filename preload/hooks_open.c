@@ -33,20 +33,28 @@
 /* What has bytes to be read, and may be waited for. */
 #define RESTORES(flags) (WAITS(flags) && !((flags) & (O_PATH | O_DIRECTORY)) && restore_on())
 
+#define UNINTERRUPTED(fd, at, path, call)                                                          \
+    do                                                                                             \
+        fd = (call);                                                                               \
+    while (INTERRUPTED(fd < 0, at, path))
+
 /* Around an open, whichever function does it. */
 #define OPENED(at, path, flags, call)                                                              \
     do {                                                                                           \
-        if (PASSES(flags) || (WAITS(flags) && !restore_on() && !shim_live()))                      \
-            return call;                                                                           \
+        int fd_, error_;                                                                           \
+        enum before before_;                                                                       \
+        if (PASSES(flags) || (WAITS(flags) && !restore_on() && !shim_live())) {                    \
+            UNINTERRUPTED(fd_, at, path, call);                                                    \
+            return fd_;                                                                            \
+        }                                                                                          \
         live_before_open(at, path, flags);                                                         \
-        int error_ = policy_open(at, path, flags);                                                 \
-        enum before before_ = policy_before(at, path, flags);                                      \
-        int fd_;                                                                                   \
+        error_ = policy_open(at, path, flags);                                                     \
+        before_ = policy_before(at, path, flags);                                                  \
         if (error_ != 0) {                                                                         \
             errno = error_;                                                                        \
             return -1;                                                                             \
         }                                                                                          \
-        fd_ = (call);                                                                              \
+        UNINTERRUPTED(fd_, at, path, call);                                                        \
         policy_opened(fd_, flags, before_);                                                        \
         if (RESTORES(flags))                                                                       \
             restore_opened(fd_);                                                                   \
@@ -58,7 +66,7 @@ static mode_t mode_of(int flags, va_list arguments)
     return flags & (O_CREAT | O_TMPFILE) ? va_arg(arguments, mode_t) : 0;
 }
 
-/* Not inlined: opening for reading, which most calls do, then needs no stack frame. */
+/* Not inlined: opening for reading, which most calls do, then needs a small stack frame. */
 __attribute__((noinline)) static int open_watched(int (*real)(const char *, int, mode_t),
                                                   const char *path, int flags, mode_t mode)
 {
@@ -81,8 +89,11 @@ __attribute__((noinline)) static int openat_watched(int (*real)(int, const char 
         va_start(arguments, flags);                                                                \
         mode = mode_of(flags, arguments);                                                          \
         va_end(arguments);                                                                         \
-        if (PASSES(flags))                                                                         \
-            return real_##name(path, flags, mode);                                                 \
+        if (PASSES(flags)) {                                                                       \
+            int fd;                                                                                \
+            UNINTERRUPTED(fd, AT_FDCWD, path, real_##name(path, flags, mode));                     \
+            return fd;                                                                             \
+        }                                                                                          \
         return open_watched(real_##name, path, flags, mode);                                       \
     }
 OPEN(open)
@@ -97,8 +108,11 @@ OPEN(open64)
         va_start(arguments, flags);                                                                \
         mode = mode_of(flags, arguments);                                                          \
         va_end(arguments);                                                                         \
-        if (PASSES(flags))                                                                         \
-            return real_##name(at, path, flags, mode);                                             \
+        if (PASSES(flags)) {                                                                       \
+            int fd;                                                                                \
+            UNINTERRUPTED(fd, at, path, real_##name(at, path, flags, mode));                       \
+            return fd;                                                                             \
+        }                                                                                          \
         return openat_watched(real_##name, at, path, flags, mode);                                 \
     }
 OPENAT(openat)

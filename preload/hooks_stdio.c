@@ -53,7 +53,9 @@ static FILE *open_stream(FILE *(*real)(const char *, const char *), const char *
     if (shim_live())
         live_before_open(AT_FDCWD, path, 0);
     if (flags == 0) {
-        stream = real(path, mode);
+        do
+            stream = real(path, mode);
+        while (INTERRUPTED(stream == NULL, AT_FDCWD, path));
         if (!restore_off() && stream != NULL && restore_on())
             restore_opened(fileno_unlocked(stream));
         return stream;
@@ -64,7 +66,9 @@ static FILE *open_stream(FILE *(*real)(const char *, const char *), const char *
         return NULL;
     }
     before = policy_before(AT_FDCWD, path, flags);
-    stream = real(path, mode);
+    do
+        stream = real(path, mode);
+    while (INTERRUPTED(stream == NULL, AT_FDCWD, path));
     if (stream != NULL) {
         fdtab_stream_comes(fileno_unlocked(stream));
         policy_opened(fileno_unlocked(stream), flags, before);
@@ -151,8 +155,8 @@ static FILE *open_again(FILE *(*real)(const char *, const char *, FILE *), const
     if (file != NULL)
         file_release(file, fd);
     file_replace(fd); /* stdio would not say an error of the old file either */
-    if (shim_live())
-        live_before_open(AT_FDCWD, path, 0);
+    if (shim_live())  /* waits for it: where a signal cuts that short, the stream is gone */
+        live_before_open(AT_FDCWD, path, O_NONBLOCK);
     error = path != NULL ? policy_open(AT_FDCWD, path, flags) : 0;
     if (error != 0) {
         errno = error;

@@ -75,6 +75,13 @@ static int kind_of(int fd, const char **name)
     return SHARED;
 }
 
+bool policy_local(int fd)
+{
+    const char *name;
+
+    return kind_of(fd, &name) == LOCAL;
+}
+
 /* The file system's name of the directory that is the first length bytes of path. */
 static void system_at(const char *path, int length, const char **name)
 {

@@ -68,6 +68,9 @@ enum before policy_before(int at, const char *path, int flags);
 /* After: whether a descriptor opened with these flags may become captured. */
 void policy_opened(int fd, int flags, enum before before);
 
+/* Whether it is on a file system that is captured by default. */
+bool policy_local(int fd);
+
 /* Whether a write of this file system's large files is faster in pieces. */
 bool policy_pieces(int fd);
 

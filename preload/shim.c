@@ -31,6 +31,7 @@
 #include "file.h"
 #include "lent.h"
 #include "origin.h"
+#include "policy.h"
 #include "promise.h"
 #include "real.h"
 #include "restore.h"
@@ -508,9 +509,28 @@ void shim_renamed(int at, const char *path)
     errno = saved;
 }
 
+bool shim_interrupted(int at, const char *path)
+{
+    int saved = errno, fd;
+    struct statx status;
+    bool again;
+
+    shim_look();
+    if (shim_control() == NULL || !shim_own())
+        return false;
+    /* It may be whole by now, so it is not asked whether it is live. */
+    fd = (int)syscall(SYS_openat, at, path, O_PATH | O_CLOEXEC);
+    again = fd >= 0 && syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_TYPE, &status) == 0 &&
+            S_ISREG(status.stx_mode) && policy_local(fd);
+    if (fd >= 0)
+        syscall(SYS_close, fd);
+    errno = saved;
+    return again;
+}
+
 void shim_wait_executable(int at, const char *path, int flags)
 {
-    struct portus_control *control;
+    const struct portus_control *control;
     struct statx status;
     int saved = errno;
     uint64_t began = portus_now();

@@ -5,6 +5,7 @@
 #ifndef PORTUS_PRELOAD_SHIM_H
 #define PORTUS_PRELOAD_SHIM_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -121,6 +122,14 @@ void shim_clear(void);
 
 /* After path has got its name: the store, where there is one, keeps it by that. */
 void shim_renamed(int at, const char *path);
+
+/*
+ * After a call that opens path failed: whether it only waited for a lease, and a handler of a
+ * signal's cut that short. No regular file's open fails so without the shim: it is made again.
+ */
+bool shim_interrupted(int at, const char *path);
+#define INTERRUPTED(failed, at, path)                                                              \
+    (__builtin_expect(failed, 0) && errno == EINTR && shim_interrupted(at, path))
 
 /*
  * Before path is executed: a file that somebody of this job has open for writing,

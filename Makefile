@@ -9,9 +9,11 @@
 #   make fuzz-parsers   what reads text and packets of others, ten minutes (F=-max_total_time=60); needs clang
 #   make fuzz-pool  hostile pool images, without an end (F=-max_total_time=60); needs clang
 #   make fuzz-far   hostile clients of a store on another machine, without an end; needs clang
+#   make fuzz-ring  a client that lies in its ring, without an end; needs clang
 #   make check-kills   kills at every system call, 10,000 of them (K='--kills 500')
 #   make check-vm     50 power cuts on each kind of emulated persistent memory, in QEMU (CYCLES=3 in `check`)
 #   make check-zoo   programs and preloaded libraries of many kinds: see sh scripts/install-deps zoo
+#   make soak       an hour of saves with random kills, and 1,000 saves (SECONDS=86400)
 #   make check-site  wheel, .deb, containers, Slurm; as root
 #   make check-schedules  10,000 random schedules of copies from an emulated GPU's memory (SCHEDULES=500)
 #   make bench      the measured table     (ratios of one run)
@@ -90,8 +92,8 @@ ifeq ($(SANITIZE),)
 PROGRAMS += $(B)/libportus_shim.so
 endif
 
-.PHONY: all man tests check check-sanitize check-unit check-errors check-kills check-vm check-site check-zoo check-schedules check-world \
-  fuzz fuzz-far fuzz-parsers fuzz-pool bench install dist deb wheel clean format tidy
+.PHONY: all man tests check check-sanitize check-unit check-errors check-kills check-vm check-site check-zoo soak check-schedules check-world \
+  fuzz fuzz-far fuzz-parsers fuzz-pool fuzz-ring bench install dist deb wheel clean format tidy
 .DELETE_ON_ERROR:
 all: $(PROGRAMS) $(B)/portus-run
 
@@ -282,6 +284,10 @@ check-site: all
 check-zoo: tests
 	CHECK=check-zoo B=$(B) python3 tests/run -v --timeout 3600 zoo/
 
+# Saves and kills for SECONDS; what that takes of the machine must come to rest.
+soak: all
+	CHECK=soak SECONDS=$${SECONDS:-3600} B=$(B) python3 tests/run -v --timeout 90000 app/keep_last app/soak
+
 # Of streams, copies, writes and forks, on the emulated GPU.
 check-schedules: all $(EMU)
 	SCHEDULES=$${SCHEDULES:-10000} B=$(B) python3 tests/run -v --timeout 36000 emu/schedule
@@ -304,6 +310,14 @@ fuzz-far:
 	  -o $(B)/fuzz-far/far_fuzz tests/fuzz/far_fuzz.c \
 	  $(filter-out src/store/main.c src/transport/wire.c,$(patsubst $(B)/%.o,%.c,$(STORE) $(TRANSPORT) $(COMMON))) -lpmem2 -lmicrohttpd -ldl
 	$(B)/fuzz-far/far_fuzz -timeout=20 -max_len=2000 $(F) $(B)/fuzz-far/corpus
+
+# The agent, and what a client may have in its ring.
+fuzz-ring:
+	@mkdir -p $(B)/fuzz-ring/corpus
+	clang $(filter-out -MMD -MP,$(BASE)) -Wno-missing-prototypes -O1 -g -fsanitize=fuzzer,address,undefined -Wl,--wrap=_exit,--wrap=pwritev2 \
+	  -fno-sanitize-recover=undefined -o $(B)/fuzz-ring/ring_fuzz tests/fuzz/ring_fuzz.c \
+	  $(filter-out src/agent/main.c,$(patsubst $(B)/%.o,%.c,$(AGENT) $(COMMON)))
+	$(B)/fuzz-ring/ring_fuzz -timeout=20 -max_len=800 -len_control=0 $(F) $(B)/fuzz-ring/corpus
 
 # What reads text and packets of others, for ten minutes.
 fuzz-parsers:

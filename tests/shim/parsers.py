@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What reads text and packets of others, given anything, for a moment: see tests/fuzz/parsers_fuzz.c.
+# What reads text and packets of others, and what drains rings, given anything, for a moment: see tests/fuzz/parsers_fuzz.c
+# and ring_fuzz.c.
 # Right: nothing is found by ASan, UBSan or an assertion.
-# run: script timeout=200
+# run: script timeout=400
 import os
 import shutil
 import subprocess
@@ -17,9 +18,10 @@ with open(probe, "w", encoding="ascii") as f:
     f.write("#include <stddef.h>\nint LLVMFuzzerTestOneInput(const unsigned char *d, size_t n) { return 0; }\n")
 if subprocess.run(["clang", "-fsanitize=fuzzer,address,undefined", probe, "-o", probe + ".out"], capture_output=True, check=False).returncode:
     trial.skip("clang has no libFuzzer here")
-done = subprocess.run(["make", "-s", "fuzz-parsers", f"B={os.path.join(trial.TOP, 'b')}", "F=-max_total_time=15 -print_final_stats=1"],
-                      cwd=TOP, capture_output=True, text=True, timeout=190, check=False)
-trial.expect(done.returncode == 0, f"make fuzz-parsers: {done.stdout[-2000:]}{done.stderr[-6000:]}")
-runs = [int(line.split()[1]) for line in done.stderr.splitlines() if line.startswith("stat::number_of_executed_units:")]
-trial.expect(runs and runs[0] > 500, f"too few: {done.stderr[-2000:]}")
-print(f"{runs[0]} inputs")
+for target, least in (("fuzz-parsers", 500), ("fuzz-ring", 50)):
+    done = subprocess.run(["make", "-s", target, f"B={os.path.join(trial.TOP, 'b')}", "F=-max_total_time=10 -print_final_stats=1"],
+                          cwd=TOP, capture_output=True, text=True, timeout=190, check=False)
+    trial.expect(done.returncode == 0, f"make {target}: {done.stdout[-2000:]}{done.stderr[-6000:]}")
+    runs = [int(line.split()[1]) for line in done.stderr.splitlines() if line.startswith("stat::number_of_executed_units:")]
+    trial.expect(runs and runs[0] > least, f"{target}: too few: {done.stderr[-2000:]}")
+    print(f"{target}: {runs[0]} inputs")

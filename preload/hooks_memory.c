@@ -10,7 +10,9 @@
  * a promise looked for before one was ever made: that needs more stack than some callers have.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -20,23 +22,41 @@
 #include "promise.h"
 #include "real.h"
 
+static bool throws_away(int advice)
+{
+    switch (advice) {
+    case MADV_DONTNEED:
+    case MADV_FREE:
+    case 24:  /* MADV_DONTNEED_LOCKED, Linux 5.18 */
+    case 102: /* MADV_GUARD_INSTALL, Linux 6.13 */
+        return true;
+    }
+    return false;
+}
+
 EXPORT int madvise(void *start, size_t length, int advice)
 {
     if (atomic_load_explicit(&promise_made, memory_order_relaxed)) {
-        switch (advice) {
-        case MADV_DONTNEED:
-        case MADV_FREE:
-        case 24:  /* MADV_DONTNEED_LOCKED, Linux 5.18 */
-        case 102: /* MADV_GUARD_INSTALL, Linux 6.13 */
-            if (((uintptr_t)start & 4095) == 0)
-                promise_end_range(start, length, false);
-            break;
-        case MADV_WIPEONFORK: /* not of a file */
+        if (throws_away(advice) && ((uintptr_t)start & 4095) == 0)
+            promise_end_range(start, length, false);
+        if (advice == MADV_WIPEONFORK) /* not of a file */
             promise_end_range(start, length, true);
-            break;
-        }
     }
     return (int)syscall(SYS_madvise, start, length, advice);
+}
+
+/* Where a header hides it. */
+ssize_t process_madvise(int process, const struct iovec *vector, size_t count, int advice,
+                        unsigned flags);
+
+/* The process is mostly another one, and then this one's memory stays. */
+EXPORT ssize_t process_madvise(int process, const struct iovec *vector, size_t count, int advice,
+                               unsigned flags)
+{
+    if (atomic_load_explicit(&promise_made, memory_order_relaxed) && throws_away(advice))
+        for (size_t i = 0; vector != NULL && i < count && i < IOV_MAX; i++)
+            promise_end_range(vector[i].iov_base, vector[i].iov_len, true);
+    return syscall(SYS_process_madvise, process, vector, count, advice, flags);
 }
 
 EXPORT int mprotect(void *start, size_t length, int protection)

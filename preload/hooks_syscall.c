@@ -104,6 +104,8 @@
          execveat((int)a, (const char *)b, (char *const *)c, (char *const *)d, (int)e))            \
     CALL(exit_group, ALWAYS, (_exit((int)a), 0))                                                   \
     CALL(madvise, ALWAYS, madvise((void *)a, (size_t)b, (int)c))                                   \
+    CALL(process_madvise, ALWAYS,                                                                  \
+         process_madvise((int)a, (const struct iovec *)b, (size_t)c, (int)d, (unsigned)e))         \
     CALL(mprotect, ALWAYS, mprotect((void *)a, (size_t)b, (int)c))                                 \
     CALL(mremap, ALWAYS, (long)mremap((void *)a, (size_t)b, (size_t)c, (int)d, (void *)e))         \
     CALL(vmsplice, ALWAYS, vmsplice((int)a, (const struct iovec *)b, (size_t)c, (unsigned)d))      \

@@ -6,6 +6,8 @@
  * Right: it is ordinary memory: thrown away it is zeros, longer it ends in zeros, and locked,
  * protected, moved or written to it keeps its bytes, whatever becomes of the ring.
  */
+#include <sys/syscall.h>
+
 #include "cuda.h"
 
 enum { SIZE = 3 * MIB };
@@ -25,6 +27,26 @@ static void thrown_away(int advice)
     check(stamped(to, MIB, 1) && to[MIB] == 7 && to[2 * MIB - 1] == 7);
     put(fd, to, SIZE);
     munmap(to, SIZE);
+}
+
+/* By this process for itself, which older kernels refuse. */
+static void thrown_away_by_process(int by_number)
+{
+    char *to = anonymous(SIZE);
+    struct iovec parts[] = {{to + MIB, MIB}};
+    int self = must((int)syscall(SYS_pidfd_open, getpid(), 0));
+    ssize_t done;
+
+    copy(to, SIZE, 1);
+    done = by_number ? syscall(SYS_process_madvise, self, parts, 1ul, MADV_DONTNEED, 0ul)
+                     : process_madvise(self, parts, 1, MADV_DONTNEED, 0);
+    check(done == MIB ? zeros(to + MIB, MIB) : stamped(to, SIZE, 1));
+    memset(to + MIB, 7, MIB);
+    churn(fd);
+    check(stamped(to, MIB, 1) && to[MIB] == 7 && to[2 * MIB - 1] == 7);
+    put(fd, to, SIZE);
+    munmap(to, SIZE);
+    close(self);
 }
 
 static void unmapped(void)
@@ -145,6 +167,8 @@ int main(void)
     fd = create("a.ckpt");
     thrown_away(MADV_DONTNEED);
     thrown_away(MADV_FREE);
+    thrown_away_by_process(0);
+    thrown_away_by_process(1);
     unmapped();
     moved(SIZE);
     moved(2 * MIB);

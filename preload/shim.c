@@ -55,6 +55,7 @@ struct shim shim;
 
 static _Atomic long setting_up; /* the thread that is at it */
 static _Atomic uint32_t ready;  /* 0 no, 1 somebody is at it, 2 on, 3 off */
+static _Atomic bool concerned;  /* not only by what others save: there is a summary */
 
 struct guard shim_guard(void)
 {
@@ -159,7 +160,7 @@ extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), voi
     __attribute__((weak));
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
-bool shim_on(void)
+static bool set_up(void)
 {
     uint32_t no = 0;
     int saved = errno;
@@ -195,6 +196,15 @@ bool shim_on(void)
     atomic_store(&ready, shim.env.mode == PORTUS_OFF ? 3 : 2);
     errno = saved;
     return shim.env.mode != PORTUS_OFF;
+}
+
+bool shim_on(void)
+{
+    bool on = set_up();
+
+    if (on && !atomic_load_explicit(&concerned, memory_order_relaxed))
+        atomic_store(&concerned, true);
+    return on;
 }
 
 bool shim_known(void)
@@ -406,7 +416,7 @@ void shim_look(void)
     uint64_t now = portus_now();
     struct guard guard;
 
-    if (atomic_load(&shim.connected) || now - atomic_load(&looked) < LOOKED_NS || !shim_on() ||
+    if (atomic_load(&shim.connected) || now - atomic_load(&looked) < LOOKED_NS || !set_up() ||
         !shim_own() || shim.env.mode == PORTUS_REPORT)
         return;
     guard = shim_guard();
@@ -614,7 +624,8 @@ int shim_end(int status)
         log_error("the program was not told: it ends with exit status %d", EX_IOERR);
         status = EX_IOERR;
     }
-    summary_print();
+    if (atomic_load(&concerned))
+        summary_print();
     return status;
 }
 

@@ -108,7 +108,7 @@ static int welcome(struct agent *agent, struct agent_peer *peer, const struct po
     struct portus_message answer = portus_message_make(PORTUS_OP_WELCOME);
     int fds[3] = {state->control_fd, state->doorbell, -1};
     unsigned count = 2;
-    int number;
+    int number, error;
 
     answer.value = UINT32_MAX;
     peer->role = hello->value;
@@ -140,7 +140,8 @@ send:
     if (answer.error != 0)
         count = 0;
     peer->welcomed = true;
-    return portus_message_send(peer->socket, &answer, fds, count);
+    error = portus_message_send(peer->socket, &answer, fds, count);
+    return error == -EPIPE ? -ECONNRESET : error; /* it has not waited */
 }
 
 /* What cannot be taken out would be heard again and again. */

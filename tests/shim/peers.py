@@ -6,6 +6,7 @@
 # run: script timeout=90
 import os
 import resource
+import signal
 import socket
 import struct
 import subprocess
@@ -61,6 +62,15 @@ for packets in ([b""], [b"x"], [b"GET / HTTP/1.0\r\n\r\n"], [bytes(32)], [b"\xff
     for fd in files:
         knock(where, *packets, fds=[fd])
         knock(where, *packets, fds=[fd] * 9)
+# Some who say HELLO and have gone before they are answered, as a program does that waits no longer.
+for role in (1, 2):
+    os.kill(worker, signal.SIGSTOP)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.connect(where)
+        s.send(message(HELLO, role))
+    os.kill(worker, signal.SIGCONT)
+    said = knock(where, message(HELLO, 2))
+    trial.expect(said and said[6] == WELCOME, f"after one had gone another was told {said}")
 crowd = []
 for _ in range(400):
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -56,7 +56,8 @@ struct setup {
 };
 
 static const char usage[] =
-    "usage: portusd [--keep N] [--scrub SIZE] [--idle] [--listen PATH|tcp://ADDRESS[:PORT]]...\n"
+    "usage: portusd [--keep N] [--scrub SIZE] [--idle] [--listen "
+    "PATH|tcp://ADDRESS[:PORT]|rdma:...]...\n"
     "               [--keys FILE] [--config FILE] [--metrics PORT] POOL\n"
     "keeps versions of checkpoint files in POOL (made by portusctl pool create); see portusd(1)\n";
 

@@ -11,7 +11,7 @@
 #   make fuzz-far   hostile clients of a store on another machine, without an end; needs clang
 #   make fuzz-ring  a client that lies in its ring, without an end; needs clang
 #   make check-kills   kills at every system call, 10,000 of them (K='--kills 500')
-#   make check-vm     50 power cuts on each kind of emulated persistent memory, in QEMU (CYCLES=3 in `check`)
+#   make check-vm     50 power cuts on each kind of emulated persistent memory, in QEMU (CYCLES=3 in `check`), and faults of networks
 #   make check-zoo   programs and preloaded libraries of many kinds: see sh scripts/install-deps zoo
 #   make soak       an hour of saves with random kills, and 1,000 saves (SECONDS=86400)
 #   make check-site  wheel, .deb, containers, Slurm; as root
@@ -274,7 +274,7 @@ check-kills: all $(KILL)
 
 # Guests in QEMU: see tests/lib/guest.py.
 check-vm: all $(KILL) $(VM)
-	CHECK=check-vm CYCLES=$${CYCLES:-50} B=$(B) python3 tests/run -v --timeout 14400 vm/
+	CHECK=check-vm CYCLES=$${CYCLES:-50} B=$(B) python3 tests/run -v --timeout 14400 vm/ app/store_net
 
 # Packages, containers and a scheduler; wants root, the network, and sh scripts/install-deps site.
 check-site: all

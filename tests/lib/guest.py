@@ -225,7 +225,7 @@ class _Qemu(subprocess.Popen):
         self.monitor = ours.makefile("rw", encoding="utf-8")
         ours.close()
 
-    def ask(self, name, **arguments):
+    def ask(self, name, /, **arguments):
         """QEMU's answer; {} if there is none."""
         try:
             self.monitor.write(json.dumps({"execute": name, "arguments": arguments}) + "\n")

@@ -23,3 +23,45 @@ saved() {
 versions() { "$CTL" versions --store "$1" "$2"; }
 
 restored() { "$CTL" restore --store "$1" --to /mnt/disk/r "$2" 2>&1 | cat; }
+
+FAULT=$(dirname "$BUILD")/tests/vm/peer_fault.py
+
+# save ADDRESS NAME LETTERS MIB, in the background; ended SECONDS: how it went.
+save() {
+    : >/tmp/saved
+    (PORTUS_SAMPLE=0 PORTUS_RING_SIZE=16M PORTUS_STORE=$1 PORTUS_LOG=debug:/tmp/log LD_PRELOAD=$BUILD/libportus_shim.so \
+        setsid python3 -S "$FAULT" save "/mnt/disk/ck/$2" "$3" "$4" >>/tmp/saved 2>&1
+    echo "status $?" >>/tmp/saved) </dev/null >/dev/null 2>&1 &
+}
+
+ended() {
+    for _ in $(seq $(($1 * 10))); do
+        grep -q ^status /tmp/saved && break
+        sleep 0.1
+    done
+    cat /tmp/saved
+    grep -q '^status 0' /tmp/saved
+}
+
+# again ADDRESS SECONDS: a save is kept, if need be one of another agent.
+again() {
+    end=$(($(date +%s) + $2))
+    while [ "$(date +%s)" -lt $end ]; do
+        : >/tmp/log
+        # As the shim starts it, which would not wait so long as a guest takes that has just booted.
+        pgrep -x portus-agent >/dev/null || PORTUS_STORE=$1 PORTUS_LOG=debug:/tmp/log setsid "$BUILD/portus-agent" </dev/null >/dev/null 2>&1 &
+        for _ in $(seq 100); do
+            grep -q '@portus/' /proc/net/unix && break
+            sleep 0.1
+        done
+        save "$1" after.ckpt z 3
+        ended 30 >/dev/null || break
+        for _ in $(seq 40); do
+            grep -q 'the store has it' /tmp/log && return 0
+            sleep 0.1
+        done
+        pkill -KILL -x portus-agent
+    done
+    cat /tmp/saved /tmp/log
+    return 1
+}

@@ -36,3 +36,14 @@ finish() {
     cat /tmp/portusd
     rm -f /tmp/portusd
 }
+
+# pure POOL PATH: of which letters the versions of a file are.
+pure() {
+    "$CTL" verify --store "$1" >/dev/null || return 1
+    for number in $("$CTL" versions --store "$1" --json "$2" | tr , '\n' | sed -n 's/.*"commit": *\([0-9]*\).*/\1/p'); do
+        rm -rf /tmp/r
+        "$CTL" restore --store "$1" --to /tmp/r --version "$number" "$2" >/dev/null || return 1
+        python3 -S "$(dirname "$BUILD")/tests/vm/peer_fault.py" look "/tmp/r$2"
+    done
+    rm -rf /tmp/r
+}

@@ -335,7 +335,7 @@ static int offer(int argc, char **argv)
         while (ops->pushed(link, &number))
             came++;
         /* Nobody reads it any more. */
-        if (strcmp(fault, "break") == 0 && now() - begin > 2) {
+        if (strcmp(fault, "break") == 0 && now() - begin > 8) {
             ops->break_off(link, -ECANCELED, "as the test wants");
             memset(from, (int)(ALIEN & 0xff), hello.bytes);
             printf("broke off\n");

@@ -3,8 +3,8 @@
 #   portus.do=one       both ends of a link in this guest, on a dummy device, beside others' tools
 #   portus.do=faults    what a link does when its other end, its key or the network fails
 set -u
-BUILD=$(sed -n 's/.*portus\.build=\([^ ]*\).*/\1/p' /proc/cmdline)
-DO=$(sed -n 's/.*portus\.do=\([^ ]*\).*/\1/p' /proc/cmdline)
+BUILD=$(sed -n 's/.*portus\.build=\([^ ]*\).*/\1/p' /run/asked)
+DO=$(sed -n 's/.*portus\.do=\([^ ]*\).*/\1/p' /run/asked)
 A=10.9.0.1
 PULL=$BUILD/tests/vm/pull
 ulimit -l unlimited
@@ -72,9 +72,9 @@ fault() {
     done
     timeout 120 "$PULL" offer $A "$mib" "$@" >/tmp/agent 2>&1 &
     agent=$!
-    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    for i in $(seq 200); do
         grep -q 'pulled\|broken' /tmp/store && break
-        sleep 0.2
+        sleep 0.1
     done
     # The programs themselves, not timeout.
     store=$(pgrep -P $store) agent=$(pgrep -P $agent)
@@ -102,11 +102,17 @@ one)
         echo "kind $kind"
         both 32
     done
-    yardstick ib_read_bw -s 1048576 -n 32 -F
-    yardstick ib_write_bw -s 1048576 -n 32 -F
-    (timeout 20 rping -s -a $A -C 20 -S 4096 -V >/dev/null 2>&1) &
-    sleep 1
-    timeout 20 rping -c -a $A -C 20 -S 4096 -V >/dev/null 2>&1 && echo 'yardstick rping works'
+    # As a link does it: two queue pairs, pieces of 256 KiB.
+    for tool in ib_read_bw ib_write_bw; do
+        yardstick $tool -s 262144 -n 128 -q 2 -F
+        yardstick $tool -s 1048576 -n 32 -F
+    done
+    both 32 # once more, beside them in time
+    (timeout 60 rping -s -a $A -C 20 -S 4096 -V >/dev/null 2>&1) &
+    for i in 1 2 3 4 5; do
+        sleep 2
+        timeout 20 rping -c -a $A -C 20 -S 4096 -V >/dev/null 2>&1 && echo 'yardstick rping works' && break
+    done
     wait
     ;;
 faults)
@@ -115,7 +121,7 @@ faults)
     fault wrong-key 16 : wrong-key
     fault withdrawn 16 : withdraw
     fault broken-off 64 : break
-    fault stopped 64 'kill -STOP $store; sleep 6; kill -CONT $store' break
+    fault stopped 64 'kill -STOP $store; sleep 12; kill -CONT $store' break
     fault agent-killed 64 'kill -KILL $agent'
     fault store-killed 64 'kill -KILL $store'
     fault agent-stopped 64 'kill -STOP $agent; sleep 5; kill -CONT $agent'

@@ -2,7 +2,7 @@
 # Both ends of an RDMA link in one guest, by soft-RoCE on a dummy device: memory is pulled into a pool on devdax,
 # fsdax and in a file, pushed back, and compared, beside ib_read_bw, ib_write_bw and rping. Then what goes
 # wrong: a wrong secret, a wrong key, memory that was withdrawn, an end that is stopped, killed, cut off, lossy.
-# run: script by=check-vm timeout=900
+# run: script by=check-vm timeout=1500
 import os
 import sys
 
@@ -21,7 +21,7 @@ def run(directory, do, seconds):
     nvdimm = f"{directory}/nvdimm"
     with open(nvdimm, "wb") as f:
         f.truncate(256 << 20)
-    g = guest.Guest(directory, f"{guest.HERE}/rdma.sh", f"portus.build={program.BUILD} portus.do={do}", nvdimm, size=256)
+    g = guest.Guest(directory, f"{guest.HERE}/rdma.sh", f"portus.build={program.BUILD} portus.do={do}", nvdimm, size=256, again=True)
     lines = g.until("exit ", seconds)
     g.cut()
     if lines is None or lines[-1] != "exit 0":
@@ -38,12 +38,64 @@ def expect(condition, what, lines):
         sys.exit(f"{what}:\n" + "\n".join(lines))
 
 
-directory = trial.fresh()
-lines = run(directory, "one", 400)
-for kind, memory in (("devdax", "pool"), ("fsdax", "buffer"), ("file", "pool")):
-    part = lines[lines.index(f"kind {kind}"):]
-    part = part[:part.index("store-ended") + 1]
-    for wanted in (f"store registered {memory}", "store equal 1", "agent same 1", "store end the other end has hung up"):
-        expect(wanted in part, f"{kind}: not '{wanted}'", part)
-expect("yardstick rping works" in lines, "rping", lines)
-expect(sum(x.startswith("yardstick ib_") for x in lines) == 2, "perftest", lines)
+def speeds_of(lines):
+    """Of ours and of others' tools: MiB a second, of each run."""
+    speeds = {}
+    for line in lines:
+        words = line.split()
+        if words[0] == "yardstick" and words[1].startswith("ib_"):
+            speeds.setdefault(words[1], []).append(float(words[-1]))
+        elif words[:2] in (["store", "pull"], ["store", "push"]):
+            speeds.setdefault(words[1], []).append(float(words[2]))
+    return speeds
+
+
+def whole():
+    lines = run(trial.fresh(), "one", 400)
+    for kind, memory in (("devdax", "pool"), ("fsdax", "buffer"), ("file", "pool")):
+        part = lines[lines.index(f"kind {kind}"):]
+        part = part[:part.index("store-ended") + 1]
+        for wanted in (f"store registered {memory}", "store equal 1", "agent same 1", "store end the other end has hung up"):
+            expect(wanted in part, f"{kind}: not '{wanted}'", part)
+    expect("yardstick rping works" in lines, "rping", lines)
+    speeds = speeds_of(lines)
+    expect(len(speeds.get("ib_read_bw", ())) == len(speeds.get("ib_write_bw", ())) == 2, "perftest", lines)
+    for ours, theirs in (("pull", "ib_read_bw"), ("push", "ib_write_bw")):
+        share = max(speeds[ours]) / max(speeds[theirs])
+        print(f"{ours}: {max(speeds[ours]):.0f} MiB/s, {theirs} {max(speeds[theirs]):.0f} MiB/s: {share:.2f} of it", flush=True)
+        expect(share > 0.5, f"{ours} is much slower than {theirs}", lines)
+
+
+# What each end says, within a minute from the beginning on, of what goes wrong; nothing that came into the agent's memory after it had
+# broken off counts as pulled.
+FAULTS = {
+    "wrong-secret": ("agent broken -111 it refuses", "store broken -110"),
+    "wrong-key": ("store broken",),
+    "withdrawn": ("store broken",),
+    "broken-off": ("agent broke off", "store broken"),
+    "stopped": ("agent broke off", "store broken"),
+    "agent-killed": ("store broken",),
+    "store-killed": ("agent broken",),
+    "memlock": ("RLIMIT_MEMLOCK is 8192 KiB",),
+    "none": ("store equal 1", "agent same 1"),
+}
+
+
+def faulty():
+    lines = run(trial.fresh(), "faults", 700)
+    starts = [i for i, line in enumerate(lines) if line.startswith("fault ")] + [len(lines)]
+    for begin, end in zip(starts, starts[1:]):
+        part, name = lines[begin:end], lines[begin].split()[1]
+        for wanted in FAULTS.get(name, ()):
+            expect(any(wanted in line for line in part), f"{name}: not '{wanted}'", part)
+        for line in part:
+            words = line.split()
+            if words[1:2] == ["broken"] and len(words) > 3 and words[3].replace(".", "").isdigit():
+                expect(float(words[3]) < 60, f"{name}: {words[3]} s", part)
+            if "of it alien" in line:
+                expect(line.endswith("alien 0"), f"{name}: {line}", part)
+    expect({lines[i].split()[1] for i in starts[:-1]} >= set(FAULTS), "not all faults were tried", lines)
+
+
+for part in os.environ.get("PARTS", "whole faulty").split():
+    {"whole": whole, "faulty": faulty}[part]()

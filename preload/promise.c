@@ -402,7 +402,7 @@ size_t promise_append(struct portus_writer *writer, unsigned file, const void *d
 
 bool promise_crc(struct portus_writer *writer, const void *data, size_t length, uint32_t *crc)
 {
-    const uint8_t *bytes = data;
+    const uint8_t *bytes = data, *from;
     struct portus_slot slot;
     uint32_t sum = 0;
     size_t done = 0, part;
@@ -410,10 +410,14 @@ bool promise_crc(struct portus_writer *writer, const void *data, size_t length, 
     while (done < length && atomic_load(&promise_made) && promise_enter(writer)) {
         part = promises.count > 0 ? next(writer, bytes + done, length - done, &slot) : 0;
         portus_unlock(&promises.lock);
-        if (part == 0 || slot.length == 0)
+        from = slot.length != 0 ? writer->data + slot.position : bytes + done;
+        if (part == 0 ||
+            (slot.length == 0 &&
+             (part > length / 2 || !portus_source_readable(&writer->source, bytes + done, part))))
             return false;
-        sum = portus_crc32(sum, writer->data + slot.position, part);
-        portus_slot_give(writer, &slot);
+        sum = portus_crc32(sum, from, part);
+        if (slot.length != 0)
+            portus_slot_give(writer, &slot);
         done += part;
     }
     *crc = sum;

@@ -44,8 +44,8 @@ size_t promise_append(struct portus_writer *writer, unsigned file, const void *d
                       uint64_t offset, uint64_t *waited);
 
 /*
- * The CRC-32 of length bytes at data, read where they lie in the ring. False: not all of them
- * are promised and unchanged.
+ * The CRC-32 of length bytes at data, read where they lie in the ring, or in memory: what had no
+ * room in the ring, or was changed. False: that is most of it, or cannot be read.
  */
 bool promise_crc(struct portus_writer *writer, const void *data, size_t length, uint32_t *crc);
 

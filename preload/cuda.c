@@ -28,7 +28,7 @@
 #include "versions.h"
 
 #define LEAST (1ul << 20) /* smaller copies are not worth a mapping */
-#define SLOTS 16          /* that a copy is made in at most */
+#define SLOTS 64          /* that a copy is made in at most: a ring that drains is in pieces */
 
 #define CUDA_SUCCESS 0
 #define CUDA_ERROR_INVALID_VALUE 1

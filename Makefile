@@ -239,6 +239,7 @@ $(B)/tests/bench/pool: tests/bench/pool.c $(POOL) $(COMMON)
 	@mkdir -p $(@D)
 	$(CC) $(BASE) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -lpmem2
 
+$(B)/tests/bench/promise: $(CLIENT)
 $(B)/tests/bench/%: tests/bench/%.c $(COMMON)
 	@mkdir -p $(@D)
 	$(CC) $(BASE) $(CFLAGS) $(LDFLAGS) -o $@ $< $(filter %.o,$^)
@@ -328,7 +329,7 @@ fuzz-parsers:
 	python3 tests/fuzz/seeds.py $(B)/fuzz-parsers/corpus
 	cd $(B)/fuzz-parsers && ./parsers_fuzz -timeout=10 -max_len=4096 $(or $(F),-max_total_time=600) corpus
 
-bench: all $(BENCH)
+bench: all $(BENCH) $(EMU)
 	B=$(B) python3 tests/bench/bench.py
 
 install: all man

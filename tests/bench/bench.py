@@ -22,6 +22,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
 import cost  # noqa: E402
+import device  # noqa: E402
 import elsewhere  # noqa: E402
 import machine  # noqa: E402
 import programs  # noqa: E402
@@ -31,7 +32,7 @@ import store  # noqa: E402
 from lib import program  # noqa: E402
 from table import markdown, middle, ratio, seconds, times  # noqa: E402
 
-OTHERS = ["memory", "beside", "calls", "starts", "restore", *store.ROWS]
+OTHERS = ["memory", "beside", "calls", "starts", "restore", *device.ROWS, *store.ROWS]
 NAMES = [row[0] for row in saves.ROWS] + OTHERS
 VARIANTS = {"shim": "", "exact": ", torch's own CRC"}
 
@@ -180,6 +181,12 @@ def restore_rows(results):
                       ("pool", "from a pool in memory, the file on the disk"))])
 
 
+def device_rows(results):
+    skipped = [f"{name}: skipped: {results[name]['skipped']}" for name in device.ROWS if "skipped" in results.get(name, {})]
+    tables = device.tables({name: of for name, of in results.items() if "skipped" not in of})
+    return "\n\n".join([markdown(*table) for table in tables] + skipped)
+
+
 def deep_middle(tree):
     """Lists of samples, wherever they are, become medians; the least stays with them."""
     if isinstance(tree, dict):
@@ -198,7 +205,7 @@ def measure(options):
             except programs.Skip as e:
                 results[row[0]] = {"skipped": str(e)}
     for name, function in ("memory", cost.memory), ("beside", cost.beside), ("calls", elsewhere.calls), \
-            ("starts", elsewhere.starts), ("restore", restore.restore):
+            ("starts", elsewhere.starts), ("restore", restore.restore), *device.ROWS.items():
         if name in options.rows:
             try:
                 results[name] = deep_middle(function(options, progress))
@@ -259,7 +266,7 @@ def main():
     words = about(found, options, results)
     print(words + "\n")
     for table in save_rows(results, "pause"), save_rows(results, "back"), cost_rows(results), \
-            call_rows(results), start_rows(results), restore_rows(results), store_rows(results):
+            call_rows(results), start_rows(results), restore_rows(results), device_rows(results), store_rows(results):
         if table:
             print(table + "\n")
     with open(options.json, "w") as f:

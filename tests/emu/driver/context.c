@@ -21,6 +21,8 @@ static unsigned contexts_count;
 static _Thread_local CUcontext stack[STACK];
 static _Thread_local unsigned depth;
 
+__attribute__((visibility("default"))) struct emu_counts emu_counts;
+
 CUresult emu_enter(void)
 {
     static const CUresult results[] = {CUDA_ERROR_NOT_INITIALIZED, CUDA_SUCCESS,
@@ -31,6 +33,7 @@ CUresult emu_enter(void)
     if (emu_in_callback())
         return CUDA_ERROR_NOT_PERMITTED;
     pthread_mutex_lock(&emu_lock);
+    emu_counts.calls++;
     return CUDA_SUCCESS;
 }
 

@@ -184,6 +184,10 @@ static CUresult submit(CUstream handle, const struct rectangle *r, enum when whe
         else
             when = AFTER_COPYING;
     }
+    if (to_kind != DEVICE && from_kind == DEVICE) {
+        emu_counts.copies++;
+        *(to_kind == PAGEABLE ? &emu_counts.pageable : &emu_counts.pinned) += size;
+    }
     error = emu_submit(stream, (struct work *)made, &number);
     if (!error && when == AFTER_COPYING) {
         emu_await(stream, number);

@@ -44,6 +44,12 @@ struct CUctx_st {
     unsigned peers; /* a bit for each device whose memory it may reach */
 };
 
+/* What has been asked for so far; a benchmark reads it by that name. */
+extern struct emu_counts {
+    uint64_t calls;
+    uint64_t copies, pageable, pinned; /* to the host: how many; bytes, by where to */
+} emu_counts;
+
 /* Each entry point begins with one of these: takes the lock unless it returns an error. */
 CUresult emu_enter(void);                       /* the driver is initialized */
 CUresult emu_enter_context(CUcontext *current); /* and there is a context without an error */

@@ -199,6 +199,8 @@ bool promise_room(struct portus_writer *writer, const void *to, size_t length,
     }
     if (began != 0)
         summary_waited(portus_now() - began);
+    if (!taken)
+        portus_slot_lacked(writer, length);
     return taken;
 }
 

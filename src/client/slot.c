@@ -23,10 +23,25 @@ bool portus_slot_take(struct portus_writer *writer, uint32_t in_page, uint64_t l
         slot->length = portus_records_slot(writer, in_page, length, &slot->position);
         taken = slot->length != 0;
     }
-    if (!taken)
+    if (taken)
+        writer->lacked = 0;
+    else
         atomic_fetch_sub(&writer->session->held, 1);
     portus_unlock(&writer->lock);
     return taken;
+}
+
+void portus_slot_lacked(struct portus_writer *writer, uint64_t length)
+{
+    struct portus_session *session = writer->session;
+    uint64_t wanted;
+
+    portus_lock(&writer->lock);
+    writer->lacked += length;
+    wanted = atomic_load(&session->ring_bytes) + writer->lacked * 8 / 7; /* a part is no slots */
+    if (wanted <= PORTUS_RING_MAX && wanted > atomic_load(&session->wanted))
+        atomic_store(&session->wanted, wanted);
+    portus_unlock(&writer->lock);
 }
 
 void portus_slot_hold(struct portus_writer *writer, const struct portus_slot *slot)

@@ -22,6 +22,9 @@ struct portus_slot {
 bool portus_slot_take(struct portus_writer *writer, uint32_t in_page, uint64_t length,
                       struct portus_slot *slot);
 
+/* There was no room for so much, and there was to be: the agent makes it before the next save. */
+void portus_slot_lacked(struct portus_writer *writer, uint64_t length);
+
 /* Once more: it is to be given back twice. For a part of one that is held, too. */
 void portus_slot_hold(struct portus_writer *writer, const struct portus_slot *slot);
 

@@ -49,6 +49,7 @@ struct portus_writer {
     struct portus_source source;
     uint64_t head;           /* records reserved */
     uint64_t burst;          /* bytes since the log was empty */
+    uint64_t lacked;         /* bytes of slots since one was had */
     _Atomic uint32_t gone;   /* taken over, or the agent has let us go */
     uint32_t serial;         /* of our session */
     uint32_t opened;         /* counts the writers that this process has had */

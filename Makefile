@@ -80,10 +80,11 @@ ifeq ($(HAS_RDMA),yes)
 PROGRAMS += $(B)/portus_rdma.so
 VM       += $(B)/tests/vm/pull
 endif
+# Of portusctl's files those that need one; scripts/device-check reads this line, too.
+OF_STORES := badblocks complete dial diff doctor_rdma doctor_store export import keep key names pool portable restore scrub vault versions
 LIBC_ONLY ?= no
 ifeq ($(LIBC_ONLY),yes)
-CTL      := $(filter-out $(patsubst %,$(B)/src/ctl/%.o,badblocks complete dial diff doctor_rdma doctor_store export import \
-              keep key names pool portable restore scrub vault versions),$(CTL)) $(B)/src/ctl/storeless.o
+CTL      := $(filter-out $(patsubst %,$(B)/src/ctl/%.o,$(OF_STORES)),$(CTL)) $(B)/src/ctl/storeless.o
 PROGRAMS := $(B)/portus-agent $(B)/portusctl
 CTLPARTS :=
 CTLLIBS  :=
@@ -125,8 +126,9 @@ $(B)/shim.map: preload/hooks.def preload/cuda_hooks.def scripts/shim-map
 	@mkdir -p $(@D)
 	sh scripts/shim-map preload/hooks.def preload/cuda_hooks.def >$@
 
-SHIMLINK  = $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-z,defs,-z,lazy,-z,relro,-z,noseparate-code,-z,nodelete \
-	  -Wl,-Bsymbolic-functions,--wrap=syscall,--wrap=clone,--version-script=$(1),-soname,libportus_shim.so -o $@ \
+# A line that scripts/device-check reads, too.
+SHIMFLAGS := -shared -Wl,-z,defs,-z,lazy,-z,relro,-z,noseparate-code,-z,nodelete,-Bsymbolic-functions,--wrap=syscall,--wrap=clone,-soname,libportus_shim.so
+SHIMLINK  = $(CC) $(CFLAGS) $(LDFLAGS) $(SHIMFLAGS) -Wl,--version-script=$(1) -o $@ \
 	  $(filter-out %/listing.o %/host.o %/metrics.o,$(filter %.o,$^))
 
 $(B)/libportus_shim.so: $(SHIM) $(CLIENT) $(FORMAT) $(COMMON) $(B)/shim.map

@@ -29,6 +29,9 @@
 #define STEP (16ull << 20)
 #define SLACK (32ull << 20) /* alignment and the save's small parts */
 #define HUGE (2ull << 20)
+#define LOOK_NS 1000000000ull
+#define LOOK_LEAST_NS 5000000ull
+#define FILLS 4 /* bytes a nanosecond, of programs that take memory */
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -286,15 +289,26 @@ static bool shrink(struct agent *agent, unsigned number)
     return true;
 }
 
-void agent_rings_relieve(struct agent *agent)
+/*
+ * A program in a cgroup with a limit may take what is free within a moment, and is killed if it is
+ * not there: rings cannot be reclaimed. So the less is free the sooner this is called again.
+ */
+uint64_t agent_rings_relieve(struct agent *agent)
 {
-    uint64_t rings = all_rings(agent), given = 0;
+    uint64_t rings = all_rings(agent), given = 0, headroom, sooner;
+    bool large = false;
 
-    if (rings == 0 || portus_memory_headroom() >= rings / 4) {
+    for (unsigned i = 0; i < PORTUS_SESSIONS; i++)
+        large |= agent->state->session[i].ring != 0 && agent->state->session[i].ring_bytes > FIRST;
+    if (!large)
+        return LOOK_NS;
+    headroom = portus_memory_headroom();
+    if (headroom >= rings / 2) {
         for (unsigned i = 0; i < PORTUS_SESSIONS; i++)
             if (atomic_load(&agent->control->session[i].unpin) != 0)
                 atomic_store(&agent->control->session[i].unpin, 0);
-        return;
+        sooner = (headroom - rings / 2) / FILLS;
+        return sooner > LOOK_NS ? LOOK_NS : sooner < LOOK_LEAST_NS ? LOOK_LEAST_NS : sooner;
     }
     for (unsigned i = 0; i < PORTUS_SESSIONS; i++)
         if (agent->state->session[i].ring != 0 && shrink(agent, i))
@@ -302,4 +316,5 @@ void agent_rings_relieve(struct agent *agent)
     if (given > 0)
         log_info("memory is short: %llu rings are given back, the next saves are slower",
                  (unsigned long long)given);
+    return LOOK_LEAST_NS;
 }

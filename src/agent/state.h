@@ -116,7 +116,7 @@ struct agent {
     uint8_t *ring[PORTUS_SESSIONS]; /* mapped, or NULL */
     uint64_t begun[PORTUS_FILES];   /* of each file, how far the disk has been told to begin */
     uint64_t idle_since;            /* nobody connected, nothing live; 0: busy */
-    uint64_t looked;                /* at the memory, ns */
+    uint64_t look;                  /* at the memory, then, ns */
     uint64_t busy_ns, busy_bytes;   /* of the drain, for its rate */
     uint64_t store_since;           /* it is being started or asked, ns; 0: not */
     unsigned store_first;           /* of several: which is tried first */
@@ -163,8 +163,9 @@ int agent_session_open(struct agent *agent, const struct agent_peer *peer, uint6
 void agent_session_leave(struct agent *agent, unsigned number); /* its client hung up */
 bool agent_session_end(struct agent *agent, unsigned number);   /* if all is drained; whether */
 int agent_ring_map(struct agent *agent, unsigned number);
-bool agent_rings_grow(struct agent *agent);    /* one step; whether there is more to do */
-void agent_rings_relieve(struct agent *agent); /* gives memory back when it is short */
+bool agent_rings_grow(struct agent *agent); /* one step; whether there is more to do */
+/* Gives memory back when it is short. In so many ns it is to be called again. */
+uint64_t agent_rings_relieve(struct agent *agent);
 
 /* drain.c: replays at most one piece of a session; whether it did */
 bool agent_drain(struct agent *agent, unsigned number);

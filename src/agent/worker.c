@@ -23,9 +23,7 @@
 #include "common/trace.h"
 
 #define IDLE_NS 3000000000ull
-#define SLEEP_MS 1000
 #define KEEPING_MS 5 /* leases and connections are tried again */
-#define LOOK_NS 1000000000ull
 
 void agent_error(struct agent *agent, const char *format, ...)
 {
@@ -233,12 +231,12 @@ int agent_work(struct agent_state *state, struct portus_control *control)
         end_sessions(&agent);
         if (busy)
             continue;
-        if (nothing_pending(&agent) && agent_rings_grow(&agent))
+        if (nothing_pending(&agent) && agent_rings_grow(&agent)) {
+            agent.look = 0;
             continue;
-        if (now - agent.looked > LOOK_NS) {
-            agent.looked = now;
-            agent_rings_relieve(&agent);
         }
+        if (now >= agent.look)
+            agent.look = now + agent_rings_relieve(&agent);
         if (over(&agent, now)) {
             agent_metrics_turn(&agent, true);
             return 0;
@@ -248,7 +246,9 @@ int agent_work(struct agent_state *state, struct portus_control *control)
         atomic_store(&control->sleeping, 1);
         atomic_thread_fence(memory_order_seq_cst);
         if (nothing_pending(&agent))
-            agent_peers_turn(&agent, agent.stamping ? 1 : keeping ? KEEPING_MS : SLEEP_MS);
+            agent_peers_turn(&agent, agent.stamping ? 1
+                                     : keeping      ? KEEPING_MS
+                                                    : 1 + (int)((agent.look - now) / 1000000));
         else
             agent_peers_turn(&agent, 1); /* a record is reserved and not ready yet */
         atomic_store(&control->sleeping, 0);

@@ -1,13 +1,30 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The program runs in a cgroup with little memory and saves more than that.
+# The program runs in a cgroup with little memory and saves more than that; or saves, and then grows to its peak, which is
+# the limit less a tenth, at once.
 # Right: nobody is killed for want of memory where the plain run is not; all files are right.
-# run: script root timeout=120
+# run: script root timeout=240
 import json
 import os
+import sys
 
 from lib import agents, program, summary, trial
 
 LIMIT = 256 << 20
+# 70 MiB are saved, and leave a ring; then 110 more are needed.
+GROW = r"""
+import mmap, os, time
+state = memoryview(os.urandom(1 << 20) * 70)
+for i in range(3):
+    with open("a.ckpt", "wb", buffering=0) as f:
+        f.write(b"PK\3\4")
+        for at in range(0, len(state), 1 << 20):
+            f.write(state[at:at + (1 << 20)])
+    time.sleep(0.5)
+more = mmap.mmap(-1, 110 << 20)
+for at in range(0, len(more), 4096):
+    more[at] = 1
+print(int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0]) << 10)
+"""
 name = f"portus-{trial.JOB}"
 if os.path.exists("/sys/fs/cgroup/memory/memory.limit_in_bytes"):
     group, limit, swap = f"/sys/fs/cgroup/memory/{name}", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"
@@ -41,6 +58,19 @@ try:
         trial.whole(ops, d, str(mode), out)
     trial.expect((summary.captured(out.err) or 0) > 0 or b"no memory for a ring" in out.err,
                  "nothing was captured, and not for want of memory", out)
+
+    agents.kill(trial.JOB)
+    for mode in (None, "default", "default"):
+        d = trial.fresh()
+        out = program.run([*join, sys.executable, "-c", GROW], d, program.environment(trial.JOB, mode, PORTUS_SAMPLE=0), 60)
+        trial.expect(out.status == 0, f"a program that grows, {mode}: {out.how()}", out)
+        if mode is None:
+            peak = int(out.out)
+            with open(f"{group}/{limit}", "w", encoding="ascii") as f:
+                f.write(str(peak * 11 // 10))
+        else:
+            trial.expect((summary.captured(out.err) or 0) > 0, "nothing of it was captured", out)
+    print(f"its peak {peak >> 20} MiB, captured {summary.captured(out.err)} files")
 finally:
     agents.kill(trial.JOB)
     agents.until(lambda: not open(f"{group}/cgroup.procs").read(), 5)

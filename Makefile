@@ -15,6 +15,7 @@
 #   make check-zoo   programs and preloaded libraries of many kinds: see sh scripts/install-deps zoo
 #   make soak       an hour of saves with random kills, and 1,000 saves (SECONDS=86400)
 #   make check-site  wheel, .deb, containers, Slurm; as root
+#   make check-cuda  programs and scripts on an emulated GPU for which check has no time
 #   make check-schedules  10,000 random schedules of copies from an emulated GPU's memory (SCHEDULES=500)
 #   make bench      the measured table     (ratios of one run)
 #   make install    DESTDIR= PREFIX=/usr/local
@@ -93,7 +94,7 @@ ifeq ($(SANITIZE),)
 PROGRAMS += $(B)/libportus_shim.so
 endif
 
-.PHONY: all man tests check check-sanitize check-unit check-errors check-kills check-vm check-site check-zoo soak check-schedules check-world \
+.PHONY: all man tests check check-sanitize check-unit check-errors check-kills check-vm check-site check-zoo soak check-schedules check-cuda check-world \
   fuzz fuzz-far fuzz-parsers fuzz-pool fuzz-ring bench install dist deb wheel clean format tidy
 .DELETE_ON_ERROR:
 all: $(PROGRAMS) $(B)/portus-run
@@ -277,7 +278,7 @@ check-kills: all $(KILL)
 
 # Guests in QEMU: see tests/lib/guest.py.
 check-vm: all $(KILL) $(VM)
-	CHECK=check-vm CYCLES=$${CYCLES:-50} B=$(B) python3 tests/run -v --timeout 14400 vm/ app/store_net
+	CHECK=check-vm CYCLES=$${CYCLES:-50} B=$(B) python3 tests/run -v --timeout 14400 vm/ app/store_net app/store_rdma_kill
 
 # Packages, containers and a scheduler; wants root, the network, and sh scripts/install-deps site.
 check-site: all
@@ -290,6 +291,10 @@ check-zoo: tests
 # Saves and kills for SECONDS; what that takes of the machine must come to rest.
 soak: all
 	CHECK=soak SECONDS=$${SECONDS:-3600} B=$(B) python3 tests/run -v --timeout 90000 app/keep_last app/soak
+
+# On the emulated GPU: more frameworks, the shim without each of its lines, scripts/device-check.
+check-cuda: tests
+	CHECK=check-cuda B=$(B) python3 tests/run -v --timeout 3600 app/cuda_ app/device_check shim/cuda_without
 
 # Of streams, copies, writes and forks, on the emulated GPU.
 check-schedules: all $(EMU)

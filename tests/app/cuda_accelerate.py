@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # accelerate on a GPU (tests/emu): save_state, by pickle and by safetensors, save_model, load_state.
 # Right: the same files; the state comes back.
-# run: cuda needs=torch,accelerate captures=4 referred=50 modes=default timeout=240 loose=random_states_0.pkl
+# run: by=check-cuda cuda needs=torch,accelerate captures=4 referred=50 modes=default timeout=240 loose=random_states_0.pkl
 import os
 import warnings
 

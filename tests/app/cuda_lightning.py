@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Lightning on a GPU (tests/emu): Trainer with ModelCheckpoint, last and best, and a resumed run.
 # Right: the same files. Its checkpoints are gathered in a BytesIO: what it writes the CPU has copied already.
-# run: cuda needs=torch,lightning captures=4 modes=default timeout=240
+# run: by=check-cuda cuda needs=torch,lightning captures=4 modes=default timeout=240
 import logging
 import os
 import warnings

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Hugging Face's Trainer on a GPU (tests/emu): a few steps, checkpoints of two steps kept, resumed.
 # Right: the same files.
-# run: cuda needs=torch,transformers,accelerate captures=4 referred=70 modes=default timeout=240 loose=training_args.bin
+# run: by=check-cuda cuda needs=torch,transformers,accelerate captures=4 referred=70 modes=default timeout=240 loose=training_args.bin
 import contextlib
 import io
 import os

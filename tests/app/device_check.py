@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # scripts/device-check on the emulated GPU: it builds by a compiler alone, all is right, and its report can be read.
 # Where there is no GPU it says so.
-# run: script timeout=900
+# run: script by=check-cuda timeout=900
 import json
 import os
 import shutil

@@ -3,7 +3,7 @@
 # Right: each save ends in time (20 s), with all its bytes in its file; the next one may write the same file at once; every version in
 # the pool has the bytes of a save; and when all is well again the next save is kept within a bound.
 # A stop of 3 s is one of which the agent knows nothing, one of 18 s ends the connection.
-# run: script timeout=400
+# run: script by=check-vm timeout=400
 from lib import double  # noqa: F401  first: it says which build is meant
 from lib import far_kills
 

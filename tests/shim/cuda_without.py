@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The shim as it is without one line of cuda_hooks.def, each in turn.
 # Right: it is slower where that line was the way, and never wrong.
-# run: script slow timeout=900
+# run: script by=check-cuda slow timeout=900
 import os
 import re
 import subprocess

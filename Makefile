@@ -278,7 +278,7 @@ check-kills: all $(KILL)
 
 # Guests in QEMU: see tests/lib/guest.py.
 check-vm: all $(KILL) $(VM)
-	CHECK=check-vm CYCLES=$${CYCLES:-50} B=$(B) python3 tests/run -v --timeout 14400 vm/ app/store_net app/store_rdma_kill
+	CHECK=check-vm CYCLES=$${CYCLES:-50} B=$(B) python3 tests/run -v --timeout 14400 vm/ app/store_net app/store_rdma_kill app/store_tcp_kill
 
 # Packages, containers and a scheduler; wants root, the network, and sh scripts/install-deps site.
 check-site: all
@@ -294,7 +294,7 @@ soak: all
 
 # On the emulated GPU: more frameworks, the shim without each of its lines, scripts/device-check.
 check-cuda: tests
-	CHECK=check-cuda B=$(B) python3 tests/run -v --timeout 3600 app/cuda_ app/device_check shim/cuda_without
+	CHECK=check-cuda B=$(B) python3 tests/run -v --timeout 3600 app/cuda_ app/device_check shim/cuda_a shim/cuda_many shim/cuda_without
 
 # Of streams, copies, writes and forks, on the emulated GPU.
 check-schedules: all $(EMU)

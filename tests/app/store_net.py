@@ -2,8 +2,8 @@
 # A store on another machine (tcp://, in a network namespace of its own), and what goes wrong between the two in the
 # middle of a save: the cable pulled for a while, packets lost, either machine's power off; a pool that is full, a
 # wrong key. Right: each save ends in time (20 s), with all its bytes; every version that is kept is one save's; soon
-# after all is well again the next save is kept; and who has nothing to do with it goes on. `make check-vm`: for longer, too.
-# run: script timeout=900
+# after all is well again the next save is kept; and who has nothing to do with it goes on.
+# run: script by=check-vm timeout=900
 import os
 import signal
 import sys
@@ -14,7 +14,6 @@ from lib import net
 net.enter()
 from lib import agents, far, far_kills, program, trial  # noqa: E402
 
-LONG = os.environ.get("CHECK") == "check-vm"
 SAVE_S, AGAIN_S = far_kills.SAVE_S, 60
 work, other, rows = trial.fresh(), trial.fresh(), []
 there = net.Far()
@@ -116,18 +115,17 @@ def wrong_key():
 
 try:
     far_kills.again(store, work, "the beginning", "")
-    for seconds in (1, 10, 100) if LONG else (1,):
+    for seconds in (1, 10, 100):
         fault(f"link down for {seconds} s", 2 if seconds < 100 else 1, lambda: there.cable("down"),
               lambda: there.cable("up"), seconds)
-    for share in (0.05, 0.3) if LONG else (0.3,):
+    for share in (0.05, 0.3):
         fault(f"{share:.0%} of the packets lost, as long as the save takes", 2, lambda: there.lose(share), lambda: there.lose(0))
-    fault("silence for 20 s" if LONG else "silence for 5 s", 2 if LONG else 1, lambda: there.lose(1), lambda: there.lose(0),
-          20 if LONG else 5)
-    fault("power off of the store", 2 if LONG else 1, power_off_store, power_on_store)
+    fault("silence for 20 s", 2, lambda: there.lose(1), lambda: there.lose(0), 20)
+    fault("power off of the store", 2, power_off_store, power_on_store)
     node()
     full()
     wrong_key()
-    far_kills.check(store, work)
+    far_kills.check(store, work, 64)
 finally:
     agents.kill(trial.JOB)
     if store.process.poll() is None:

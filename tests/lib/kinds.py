@@ -193,8 +193,9 @@ class Script(Test):
         env, argv = program.environment(job, B=program.BUILD, TEST_DIR=directory), [self.path]
         if self.path.endswith(".py"):
             tests = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-            env.update(PYTHONPATH=tests, PORTUS_PYTHON=program.python(),
-                       PORTUS_CUDA_VENV=os.environ.get("PORTUS_CUDA_VENV", ""))
+            env.update(PYTHONPATH=tests, PORTUS_PYTHON=program.python())
+            if "PORTUS_CUDA_VENV" in os.environ:
+                env["PORTUS_CUDA_VENV"] = os.environ["PORTUS_CUDA_VENV"]
             argv = ["python3", self.path]
         outcome = program.run(argv, directory, env, self.timeout)
         if options.verbose:

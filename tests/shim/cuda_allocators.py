@@ -2,7 +2,7 @@
 # Programs whose allocator keeps addresses and gives their pages back: jemalloc, tcmalloc, mimalloc, before the shim and
 # behind it, as they are and when they purge at once.
 # Right: as plainly with that allocator; and nothing is promised.
-# run: script timeout=300
+# run: script by=check-cuda timeout=300
 import os
 import subprocess
 

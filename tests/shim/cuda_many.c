@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * cuda_many.c -- a program that keeps thousands of copies, and maps more itself
- * run: captures=2 modes=default slow timeout=200
+ * run: by=check-cuda captures=2 modes=default slow timeout=200
  */
 #include "cuda.h"
 

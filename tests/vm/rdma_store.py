@@ -2,7 +2,7 @@
 # Two guests: a program saves in one of them, with PORTUS_STORE=rdma://; portusd in the other pulls and commits; the first
 # machine is destroyed, and another one restores. With a pool on devdax; `make check-vm`: on fsdax and in a file, too. Right:
 # equal bytes.
-# run: script timeout=1200
+# run: script by=check-vm timeout=1200
 import os
 import re
 import sys
@@ -52,7 +52,7 @@ program_key = [f"{program.BUILD}/portusctl", "key", "alice", f"{directory}/key"]
 if os.spawnv(os.P_WAIT, program_key[0], program_key) != 0:
     trial.fail("no key")
 up("store")
-kinds = os.environ.get("KINDS", "devdax fsdax file" if os.environ.get("CHECK") == "check-vm" else "devdax").split()
+kinds = os.environ.get("KINDS", "devdax fsdax file").split()
 for kind in kinds:
     do("store", f". {guest.HERE}/peer_store.sh; pool {kind} && serve {STORE}")
     up("agent", machines.disk())

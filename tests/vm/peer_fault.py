@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# run: tool
 """Runs in a guest, for vm/rdma_faults.
 
     peer_fault.py save PATH LETTERS MIB     writes the file once of each letter; says how long that took

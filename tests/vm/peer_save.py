@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# run: tool
 """Runs in the guest, under the shim: files of random bytes, each when the store has the one before. Prints their sums.
 
     peer_save.py LOG DIRECTORY (NAME MIB)...

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -14,6 +15,8 @@
 #include "file.h"
 #include "file_private.h"
 #include "shim.h"
+
+#define SETTLES_MS 2000
 
 /* The entry of a file of this job that is in one of the states from first to last. */
 static struct portus_file *find(uint64_t device, uint64_t inode, uint32_t first, uint32_t last)
@@ -95,7 +98,13 @@ void live_release(uint64_t device, uint64_t inode)
             portus_writer_pause(&shim.writer, &patience);
         shim_done();
     }
-    if (!ours)
+    if (!ours) {
         shim_barrier_untold_of("open");
+        /* All is replayed: the agent is about to set its time, and to let the lease go. */
+        for (unsigned tries = 0; tries < SETTLES_MS && find_live(device, inode) == entry &&
+                                 (atomic_load(&entry->last) & PORTUS_STOPPED) != 0;
+             tries++)
+            poll(NULL, 0, 1);
+    }
     shim_unguard(&guard);
 }

@@ -49,6 +49,9 @@ void shim_unguard(const struct guard *guard);
  */
 bool shim_on(void);
 
+/* The same for who is only asked about what others save. */
+bool shim_set_up(void);
+
 /* Whether that is decided: not while a thread is at it. */
 bool shim_known(void);
 
@@ -102,6 +105,7 @@ static inline bool shim_unordered(void)
  * job's agent where there is one. Costs little where there is none. Leaves errno alone.
  */
 void shim_look(void);
+void shim_look_end(void); /* closes what it found, with the lock */
 
 /*
  * Waits for all that was captured by this job: before a publishing call, named for the
@@ -113,6 +117,9 @@ int shim_barrier_of(const char *call);
 /* The same for a caller that cannot return an error: a later call does, or the end. */
 void shim_barrier_untold_of(const char *call);
 #define shim_barrier_untold() shim_barrier_untold_of(__func__)
+
+/* The error, negative, of a file of a writer that was closed since, as its agent was gone. Once. */
+int shim_untold(void);
 
 /* For the timeline: a call of the program that began then, and waited; began 0: not traced. */
 void shim_trace_wait(const char *call, uint64_t began);

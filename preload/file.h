@@ -189,8 +189,11 @@ void files_lock(void);               /* around fork */
 void files_unlock(void);
 void files_forget(void); /* in a forked child */
 
-/* Releases whatever live file path (or an open fd) names: before its metadata changes. */
-void live_release(uint64_t device, uint64_t inode);
+/*
+ * Releases whatever live file path names (NULL: the open descriptor at), and waits: before its
+ * metadata changes. flags: AT_SYMLINK_NOFOLLOW counts.
+ */
+void live_release_at(int at, const char *path, int flags);
 
 /*
  * Before path is opened, while files are live: where no lease makes its opener wait, on a

@@ -9,9 +9,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "client/descriptor.h"
@@ -313,17 +311,6 @@ static int put_under_high(int fd, int other, int flags, int (*call)(int, int, in
     return -1;
 }
 
-/* `other` was not replaced after all: what is written to it now must not meet the drain. */
-static void stays(int other)
-{
-    struct statx status;
-    int saved = errno;
-
-    if (syscall(SYS_statx, other, "", AT_EMPTY_PATH, STATX_INO, &status) == 0)
-        live_release(makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino);
-    errno = saved;
-}
-
 /* Puts fd under the number `other`, whatever is there. */
 static int put_under(int fd, int other, int flags, int (*call)(int, int, int))
 {
@@ -339,8 +326,8 @@ static int put_under(int fd, int other, int flags, int (*call)(int, int, int))
         file_replace(other);
     result = other < PORTUS_HIGH_DESCRIPTOR ? call(fd, other, flags)
                                             : put_under_high(fd, other, flags, call);
-    if (result < 0 && left)
-        stays(other);
+    if (result < 0 && left) /* not replaced after all: its writes must not meet the drain */
+        live_release_at(other, NULL, 0);
     if (result >= 0 && fdtab_file(fd) != NULL)
         file_duplicate(fd, other);
     return result;

@@ -191,15 +191,8 @@ WALKS(FTSENT64 *, fts64_children, (FTS64 * walk, int options), (walk, options))
 /* The drain changes times, and may clear set-id bits: before metadata is set it is through. */
 static void settle_path(int at, const char *path, int flags)
 {
-    struct statx status;
-    int saved = errno;
-
     shim_look();
-    if (shim_live() && syscall(SYS_statx, at, path == NULL ? "" : path,
-                               (flags & AT_SYMLINK_NOFOLLOW) | (path == NULL ? AT_EMPTY_PATH : 0),
-                               STATX_INO, &status) == 0)
-        live_release(makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino);
-    errno = saved;
+    live_release_at(at, path, flags);
 }
 
 #define BY_PATH(name, parameters, arguments, at, path, flags)                                      \

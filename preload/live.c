@@ -43,28 +43,6 @@ static struct portus_file *find_live(uint64_t device, uint64_t inode)
     return find(device, inode, PORTUS_FILE_CLAIMED, PORTUS_FILE_TRIMMED);
 }
 
-void live_before_open(int at, const char *path, int flags)
-{
-    struct portus_control *control;
-    struct statx status;
-    bool any = (flags & O_NONBLOCK) != 0; /* it would not wait for the lease */
-    int saved = errno;
-
-    if (any)
-        shim_look();
-    control = shim_control();
-    if (control == NULL || path == NULL || !shim_own())
-        return;
-    for (unsigned i = 0; i < PORTUS_FILES && !any; i++) {
-        uint32_t state = atomic_load(&control->file[i].state);
-        any = atomic_load(&control->file[i].leaseless) != 0 && state >= PORTUS_FILE_CLAIMED &&
-              state <= PORTUS_FILE_TRIMMED;
-    }
-    if (any && syscall(SYS_statx, at, path, 0, STATX_INO, &status) == 0)
-        live_release(makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino);
-    errno = saved;
-}
-
 bool live_known(uint64_t device, uint64_t inode)
 {
     return find(device, inode, PORTUS_FILE_CLAIMED, PORTUS_FILE_DONE) != NULL;
@@ -80,7 +58,7 @@ enum live_answer live_size(uint64_t device, uint64_t inode, off_t *size)
     return atomic_load(&entry->state) < PORTUS_FILE_TRIMMED ? LIVE_SIZE : LIVE_SETTLING;
 }
 
-void live_release(uint64_t device, uint64_t inode)
+static void release(uint64_t device, uint64_t inode)
 {
     struct portus_file *entry = find_live(device, inode);
     struct guard guard;
@@ -107,4 +85,35 @@ void live_release(uint64_t device, uint64_t inode)
             poll(NULL, 0, 1);
     }
     shim_unguard(&guard);
+}
+
+void live_release_at(int at, const char *path, int flags)
+{
+    struct statx status;
+    int saved = errno;
+
+    if (shim_live() && syscall(SYS_statx, at, path == NULL ? "" : path,
+                               (flags & AT_SYMLINK_NOFOLLOW) | (path == NULL ? AT_EMPTY_PATH : 0),
+                               STATX_INO, &status) == 0)
+        release(makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino);
+    errno = saved;
+}
+
+void live_before_open(int at, const char *path, int flags)
+{
+    struct portus_control *control;
+    bool any = (flags & O_NONBLOCK) != 0; /* it would not wait for the lease */
+
+    if (any)
+        shim_look();
+    control = shim_control();
+    if (control == NULL || path == NULL || !shim_own())
+        return;
+    for (unsigned i = 0; i < PORTUS_FILES && !any; i++) {
+        uint32_t state = atomic_load(&control->file[i].state);
+        any = atomic_load(&control->file[i].leaseless) != 0 && state >= PORTUS_FILE_CLAIMED &&
+              state <= PORTUS_FILE_TRIMMED;
+    }
+    if (any)
+        live_release_at(at, path, 0);
 }

@@ -20,12 +20,11 @@ import re
 import select
 import shutil
 import socket
-import struct
 import subprocess
 import threading
 import time
 
-from . import program
+from . import program, trial
 
 HERE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "vm")
 # What the guest may need; the modules that they need come with them. rdma_rxe: soft-RoCE.
@@ -157,6 +156,16 @@ def prepare():
             f.write(_initramfs(where, version))
         os.rename(initramfs + ".new", initramfs)
     return kernel, initramfs, accelerator(where, kernel, initramfs)
+
+
+def needed(rdma=False):
+    """Skips the test where this machine cannot run guests, or what is built has no RDMA."""
+    if rdma and not os.path.exists(f"{program.BUILD}/portus_rdma.so"):
+        trial.skip("built without rdma-core (sh scripts/install-deps guest)")
+    try:
+        prepare()
+    except Missing as e:
+        trial.skip(f"no guest: {e}")
 
 
 def accelerator(where, kernel, initramfs):

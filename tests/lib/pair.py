@@ -5,8 +5,9 @@ Each runs tests/vm/SCRIPT; what they say comes by line(), and what they are told
 """
 import os
 import subprocess
+import sys
 
-from . import guest, program
+from . import guest, program, trial
 
 
 class Pair:
@@ -69,3 +70,32 @@ class Pair:
                 os.unlink(f"/tmp/portus-vm-{os.getpid()}-{i}")
             except FileNotFoundError:
                 pass
+
+    def key(self, user):
+        """Where the guests look for it: portus.key of the arguments."""
+        made = subprocess.run([f"{program.BUILD}/portusctl", "key", user, f"{self.directory}/key"], check=False)
+        trial.expect(made.returncode == 0, "no key")
+
+    def wrong(self, text, lines=()):
+        """The end of the test: says that, and what the guests said last."""
+        print("\n".join(lines), file=sys.stderr)
+        for g in self.guests.values():
+            print(g.tail(), file=sys.stderr)
+        self.end()
+        trial.fail(text)
+
+    def up(self, role, disk=None, seconds=240):
+        lines = self.boot(role, disk).until("ready", seconds)
+        if lines is None:
+            self.wrong(f"{role} does not boot")
+        if not any(line.startswith("soft-RoCE") for line in lines):
+            self.end()
+            trial.skip("no soft-RoCE in the guest")
+
+    def do(self, role, text, seconds=120, status=0):
+        """What a line of shell says there; it ends as it should."""
+        got, lines = self.ask(role, text, seconds)
+        print(f"{role}: {text[:100]}: {got}", *lines[-12:], sep="\n    ", flush=True)
+        if got != status:
+            self.wrong(f"{role}: {text}: {got}", lines)
+        return lines

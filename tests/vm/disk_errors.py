@@ -65,10 +65,7 @@ for command in ("dmsetup", "mkfs.xfs"):
     if subprocess.run(["sh", "-c", f"PATH=$PATH:/usr/sbin:/sbin command -v {command}"], stdout=subprocess.DEVNULL,
                       check=False).returncode:
         trial.skip(f"no {command} (sh scripts/install-deps guest)")
-try:
-    guest.prepare()
-except guest.Missing as e:
-    trial.skip(f"no guest: {e}")
+guest.needed()
 drained("ext4")
 drained("xfs")
 pool()

@@ -99,10 +99,7 @@ with open(probe + ".image", "wb") as f:
 if run("mkfs.ext4", "-q", "-F", probe + ".image").returncode or run("mount", "-o", "loop", probe + ".image", probe).returncode:
     trial.skip("no loop device can be mounted")
 run("umount", probe)
-try:
-    guest.prepare()
-except guest.Missing as e:
-    trial.skip(f"no guest: {e}")
+guest.needed()
 replayed("ext4", seed)
 replayed("unsynced", seed)
 replayed("xfs", seed)

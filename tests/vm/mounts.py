@@ -9,10 +9,7 @@ import re
 
 from lib import guest, program, trial
 
-try:
-    guest.prepare()
-except guest.Missing as e:
-    trial.skip(f"no guest: {e}")
+guest.needed()
 
 
 def boot(do):

@@ -8,10 +8,7 @@ import os
 
 from lib import guest, program, trial
 
-try:
-    guest.prepare()
-except guest.Missing as e:
-    trial.skip(f"no guest: {e}")
+guest.needed()
 for kind in ("fsdax", "devdax"):
     where = trial.fresh()
     with open(f"{where}/nvdimm", "wb") as f:

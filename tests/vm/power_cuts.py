@@ -9,10 +9,7 @@ from lib import guest, power, trial
 
 seed = os.environ.get("SEED", str(os.getpid()))
 print("seed", seed, flush=True)
-try:
-    guest.prepare()
-except guest.Missing as e:
-    trial.skip(f"no guest: {e}")
+guest.needed()
 try:
     power.run(trial.fresh(), int(os.environ.get("CYCLES", "3")), seed, lambda text: print(text, flush=True))
 except power.Wrong as e:

@@ -5,119 +5,84 @@
 # of one save; soon after all is well again the next one is kept.
 # run: script by=check-vm timeout=3000
 import os
-import sys
 import time
 
-from lib import guest, pair, program, trial
+from lib import guest, pair, trial
 
-if not os.path.exists(f"{program.BUILD}/portus_rdma.so"):
-    trial.skip("built without rdma-core (sh scripts/install-deps guest)")
-try:
-    guest.prepare()
-except guest.Missing as e:
-    trial.skip(f"no guest: {e}")
+guest.needed(rdma=True)
 
-BOOT, STORE, MIB, SAVE_S, AGAIN_S = 240, "rdma://10.9.2.1", 12, 60, 90
+STORE, MIB, SAVE_S, AGAIN_S = "rdma://10.9.2.1", 12, 60, 90
 AGENT, PORTUSD = f". {guest.HERE}/peer_agent.sh; ", f". {guest.HERE}/peer_store.sh; "
 rows = []
 
 
-def wrong(text, lines=()):
-    print(*lines, sep="\n", file=sys.stderr)
-    for g in machines.guests.values():
-        print(g.tail(), file=sys.stderr)
-    machines.end()
-    trial.fail(text)
-
-
-def do(role, text, seconds=120, status=0):
-    got, lines = machines.ask(role, text, seconds)
-    if got != status:
-        wrong(f"{role}: {text}: {got}", lines)
-    return lines
-
-
-def up(role, disk=None):
-    lines = machines.boot(role, disk).until("ready", BOOT)
-    if lines is None:
-        wrong(f"{role} does not boot")
-    if not any(line.startswith("soft-RoCE") for line in lines):
-        machines.end()
-        trial.skip("no soft-RoCE in the guest")
-
-
 def look(what):
     """The versions that there are."""
-    lines = do("store", PORTUSD + "pure /dev/dax0.0 /mnt/disk/ck/f.ckpt", 240)
+    lines = machines.do("store", PORTUSD + "pure /dev/dax0.0 /mnt/disk/ck/f.ckpt", 240)
     for line in lines:
         if line.startswith("is ") and (len(line.split()[1]) != 1 or float(line.split()[2]) != MIB):
-            wrong(f"{what}: a version is mixed, or short: {line}", lines)
+            machines.wrong(f"{what}: a version is mixed, or short: {line}", lines)
 
 
 def fault(name, bad, good, after=0.0, saves=True):
     """saves False: the machine that saves is gone."""
-    do("agent", AGENT + f"save {STORE} f.ckpt ab {MIB}")
+    machines.do("agent", AGENT + f"save {STORE} f.ckpt ab {MIB}")
     time.sleep(1.0)
     began = time.monotonic()
     bad()
     took = ""
     if saves:
-        lines = do("agent", AGENT + f"ended {SAVE_S}", SAVE_S + 60)
+        lines = machines.do("agent", AGENT + f"ended {SAVE_S}", SAVE_S + 60)
         took = next((line.split()[1] for line in lines if line.startswith("took ")), None)
-        file = do("agent", AGENT + "python3 -S $FAULT look /mnt/disk/ck/f.ckpt")[-1]
+        file = machines.do("agent", AGENT + "python3 -S $FAULT look /mnt/disk/ck/f.ckpt")[-1]
         if took is None or not file.startswith(f"is b {float(MIB)} "):
-            wrong(f"{name}: the save: {took}, {file}", lines)
+            machines.wrong(f"{name}: the save: {took}, {file}", lines)
     time.sleep(max(0, began + after - time.monotonic()))
     good()
     began = time.monotonic()
-    do("agent", AGENT + f"again {STORE} {AGAIN_S}", AGAIN_S + 90)
+    machines.do("agent", AGENT + f"again {STORE} {AGAIN_S}", AGAIN_S + 90)
     rows.append(f"| {name} | {took} | {time.monotonic() - began:.1f} |")
     print(rows[-1], flush=True)
     look(name)
 
 
-def link(up_):
-    return lambda: machines.guests["agent"].qemu.ask("set_link", name="n0", up=up_)
+def link(up):
+    return lambda: machines.guests["agent"].qemu.ask("set_link", name="n0", up=up)
 
 
 def queue(text):
     """Of the network, on both sides."""
     for role in ("store", "agent"):
-        do(role, "tc qdisc del dev eth0 root 2>/dev/null; " + (f"tc qdisc add dev eth0 root netem {text}" if text else "true"))
+        machines.do(role, "tc qdisc del dev eth0 root 2>/dev/null; " + (f"tc qdisc add dev eth0 root netem {text}" if text else "true"))
 
 
 def stop(role, whom, number):
-    return lambda: do(role, f"pkill -{number} -x {whom}; true")
+    return lambda: machines.do(role, f"pkill -{number} -x {whom}; true")
 
 
 def serve():
-    do("store", PORTUSD + f"POOL=/dev/dax0.0; serve {STORE}")
-
-
-def without_power(role):
-    machines.cut(role)
+    machines.do("store", PORTUSD + f"POOL=/dev/dax0.0; serve {STORE}")
 
 
 def power_of_store():
-    up("store")
-    do("store", "ls /dev/dax0.0")
+    machines.up("store")
+    machines.do("store", "ls /dev/dax0.0")
     serve()
 
 
 def power_of_agent():
-    up("agent", disk)
-    do("agent", AGENT + "disk")
+    machines.up("agent", disk)
+    machines.do("agent", AGENT + "disk")
 
 
 directory = trial.fresh()
 machines = pair.Pair(directory, "peer.sh", f"portus.key={directory}/key")
-if os.spawnv(os.P_WAIT, f"{program.BUILD}/portusctl", ["portusctl", "key", "alice", f"{directory}/key"]) != 0:
-    trial.fail("no key")
+machines.key("alice")
 disk = machines.disk()
-up("store")
-up("agent", disk)
-do("store", PORTUSD + f"pool devdax && serve {STORE}")
-do("agent", AGENT + f"disk && again {STORE} {AGAIN_S}", 200)
+machines.up("store")
+machines.up("agent", disk)
+machines.do("store", PORTUSD + f"pool devdax && serve {STORE}")
+machines.do("agent", AGENT + f"disk && again {STORE} {AGAIN_S}", 200)
 FAULTS = {
     "stop3": lambda: fault("SIGSTOP of portusd, 3 s", stop("store", "portusd", "STOP"), stop("store", "portusd", "CONT"), 3),
     "stop18": lambda: fault("SIGSTOP of portusd, 18 s", stop("store", "portusd", "STOP"), stop("store", "portusd", "CONT"), 18),
@@ -132,13 +97,13 @@ FAULTS = {
     "down1": lambda: fault("link down for 1 s", link(False), link(True), 1),
     "down10": lambda: fault("link down for 10 s", link(False), link(True), 10),
     "down100": lambda: fault("link down for 100 s", link(False), link(True), 100),
-    "store": lambda: fault("power off of the store", lambda: without_power("store"), power_of_store),
-    "node": lambda: fault("power off of the node", lambda: without_power("agent"), power_of_agent, saves=False),
+    "store": lambda: fault("power off of the store", lambda: machines.cut("store"), power_of_store),
+    "node": lambda: fault("power off of the node", lambda: machines.cut("agent"), power_of_agent, saves=False),
 }
 for which in os.environ.get("FAULTS", " ".join(FAULTS)).split():
     FAULTS[which]()
-lines = do("store", PORTUSD + "finish", 60)
+lines = machines.do("store", PORTUSD + "finish", 60)
 if len(rows) == len(FAULTS) and not any("came straight into the pool" in line and not line.endswith(" 0 came straight into the pool") for line in lines):
-    wrong("nothing came straight into the pool", lines)
+    machines.wrong("nothing came straight into the pool", lines)
 print("fault | save s | kept again s", *rows, sep="\n")
 machines.end()

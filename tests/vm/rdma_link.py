@@ -8,12 +8,7 @@ import sys
 
 from lib import guest, program, trial
 
-if not os.path.exists(f"{program.BUILD}/portus_rdma.so"):
-    trial.skip("built without rdma-core (sh scripts/install-deps guest)")
-try:
-    guest.prepare()
-except guest.Missing as e:
-    trial.skip(f"no guest: {e}")
+guest.needed(rdma=True)
 
 
 def run(directory, do, seconds):

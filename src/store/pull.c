@@ -365,7 +365,7 @@ static int share_has_room(struct store *store, struct draft *draft, uint32_t len
     uint64_t step = SHARE_STEP;
     int error;
 
-    /* In steps: to look what a share has takes as long as there are versions. */
+    /* In steps, each of which counts for the share at once: not at every record. */
     if (share.everyone || draft->written + length <= draft->room)
         return 0;
     error = store_room(store, &share, draft->path, job, step);

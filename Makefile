@@ -53,7 +53,7 @@ CARRIER  := $(call objects,src/carrier)
 TRANSPORT := $(call objects,src/transport)
 STORE    := $(call objects,src/store)
 CTL      := $(filter-out %/storeless.o,$(call objects,src/ctl))
-POOL     := $(patsubst %,$(B)/src/store/%.o,badblocks body catalogue change draft guard index keep key land map medium original owner pool ranges read recover remote room scrub size space view)
+POOL     := $(patsubst %,$(B)/src/store/%.o,badblocks body catalogue change draft guard index intake keep key land map medium original owner pool ranges read recover remote room scrub size space view)
 SHIM     := $(call objects,preload)
 # All that speaks verbs is in a plug-in, which is built where rdma-core's headers are.
 VERBS    := $(call objects,src/rdma)
@@ -82,7 +82,7 @@ PROGRAMS += $(B)/portus_rdma.so
 VM       += $(B)/tests/vm/pull
 endif
 # Of portusctl's files those that need one; scripts/device-check reads this line, too.
-OF_STORES := badblocks complete dial diff doctor_rdma doctor_store export import keep key names pool portable restore scrub vault versions
+OF_STORES := badblocks complete deposit dial diff doctor_rdma doctor_store export import keep key names pool portable restore scrub vault versions
 LIBC_ONLY ?= no
 ifeq ($(LIBC_ONLY),yes)
 CTL      := $(filter-out $(patsubst %,$(B)/src/ctl/%.o,$(OF_STORES)),$(CTL)) $(B)/src/ctl/storeless.o

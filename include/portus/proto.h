@@ -36,6 +36,11 @@
  *                    <-            STORE_DONE
  *   STORE_READ       ->
  *                    <-            STORE_BYTES, until all are there or one has an error
+ *   STORE_IMPORT + what it is ->
+ *                    <-            STORE_DONE
+ *   STORE_BYTES      ->            any number of them; what is wrong with one says the next line
+ *   STORE_KEEP       ->
+ *                    <-            STORE_DONE
  *
  * A store that is there when a file engages pulls its bytes from the ring, meanwhile:
  *
@@ -75,11 +80,12 @@ enum portus_op {
     PORTUS_OP_STORE_DRAFT = 72,   /* a file whose records are to be pulled; without one: are not */
     PORTUS_OP_STORE_PULL = 73,    /* records that are ready */
     PORTUS_OP_STORE_PULLED = 74,
-    PORTUS_OP_STORE_DROP = 75,      /* a draft is of no use any more */
-    PORTUS_OP_STORE_SEAL = 76,      /* commit a draft; -EAGAIN: it does not hold all of the file */
-    PORTUS_OP_STORE_VIEW = 80,      /* the asker's part of the pool, in a pool's format: its head */
-    PORTUS_OP_STORE_READ = 81,      /* bytes of that, after STORE_VIEW */
-    PORTUS_OP_STORE_BYTES = 82,     /* bytes follow the message in its packet */
+    PORTUS_OP_STORE_DROP = 75, /* a draft is of no use any more */
+    PORTUS_OP_STORE_SEAL = 76, /* commit a draft; -EAGAIN: it does not hold all of the file */
+    PORTUS_OP_STORE_VIEW = 80, /* the asker's part of the pool, in a pool's format: its head */
+    PORTUS_OP_STORE_READ = 81, /* bytes of that, after STORE_VIEW */
+    PORTUS_OP_STORE_BYTES =
+        82, /* bytes follow the message in its packet; see STORE_READ and _IMPORT */
     PORTUS_OP_STORE_ALIVE = 83,     /* whether it hears */
     PORTUS_OP_FAR_FETCH = 84,       /* bytes of a ring or of a file that is offered */
     PORTUS_OP_FAR_DATA = 85,        /* they follow, as many as were asked for; or an error */
@@ -98,6 +104,9 @@ enum portus_op {
     PORTUS_OP_STORE_SCRUBBED = 101, /* PORTUS_SCRUB_* of the pass: one number */
     PORTUS_OP_STORE_CLEAN = 102,    /* remove the versions that are damaged and left out */
     PORTUS_OP_STORE_SIZE = 103,     /* make the pool so many bytes large */
+    PORTUS_OP_STORE_IMPORT = 104,   /* begin a version from bytes; one begun before is dropped */
+    PORTUS_OP_STORE_KEEP = 105,     /* they have been sent: commit it */
+    PORTUS_OP_STORE_SETTLE = 106,   /* with this version its directory is whole */
 };
 
 enum portus_role {
@@ -121,7 +130,8 @@ struct portus_message {
                         ENGAGE: inode of the file.
                         STORE_FILE: inode of its directory. STORE_DONE: number of the commit,
                         or bytes free, or of a view's head.
-                        STORE_PIN, _REMOVE: a commit. STORE_ROOM: bytes. STORE_READ: offset.
+                        STORE_PIN, _REMOVE, _SETTLE: a commit. STORE_ROOM: bytes.
+                        STORE_READ, _BYTES: offset.
                         STORE_RING, _DRAFT: sequence of the first record that counts.
                         STORE_PULL, _PULLED: sequence after the last one. STORE_SEAL: the
                         file's size */
@@ -129,7 +139,7 @@ struct portus_message {
                         WELCOME: PORTUS_WELCOME_*. STORE_*: PORTUS_STORE_*.
                         STORE_DRAFT: ring << 16 | the file's number in the records.
                         STORE_READ: how many bytes, PORTUS_STORE_READ at most.
-                        STORE_BYTES: how many follow */
+                        STORE_BYTES, _IMPORT: how many follow */
     int32_t error;   /* WELCOME, STORE_DONE: 0, or a negative errno: refused */
     int64_t time;    /* STORE_SEAL: the file's mtime, ns since 1970 */
 };
@@ -194,6 +204,16 @@ struct portus_rdma_step {
     uint32_t key[4]; /* of each device */
 };
 
+/* Behind a STORE_IMPORT: what is known of the file. Then its path and its job, each with a NUL. */
+struct portus_import {
+    uint64_t size;
+    int64_t mtime; /* ns since 1970 */
+    uint32_t mode, uid, gid;
+    uint32_t owner;                       /* whose it is to be, if root imports it */
+    uint32_t settled;                     /* 0 or 1 */
+    uint32_t path_bytes, job_bytes, zero; /* with the NULs */
+};
+
 #define PORTUS_STORE_READ (1u << 20)
 #define PORTUS_STORE_BYTES (64u << 10) /* in a packet at most */
 
@@ -210,5 +230,6 @@ _Static_assert(sizeof(struct portus_message) == 40, "portus_message");
 _Static_assert(sizeof(struct portus_far_hello) == 112, "portus_far_hello");
 _Static_assert(sizeof(struct portus_far_file) == 200, "portus_far_file");
 _Static_assert(sizeof(struct portus_rdma_step) == 40, "portus_rdma_step");
+_Static_assert(sizeof(struct portus_import) == 48, "portus_import");
 
 #endif

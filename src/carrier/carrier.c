@@ -186,14 +186,15 @@ static int renamed(struct carrier *carrier, const struct portus_message *message
     return error;
 }
 
-/* One message of the agent's. -EAGAIN: there is none. */
+/* One message of the agent's, or of portusctl's. -EAGAIN: there is none. */
 static int hear_local(struct carrier *carrier)
 {
+    static char bytes[PORTUS_STORE_BYTES];
     struct portus_message message;
     int fds[PORTUS_MESSAGE_FDS], error;
     unsigned count = 0, used = 0;
 
-    error = portus_message_receive(carrier->local, &message, fds, &count, 0);
+    error = portus_message_receive_any(carrier->local, &message, fds, &count, bytes, sizeof(bytes));
     if (error != 0)
         return error;
     switch (message.op) {
@@ -222,6 +223,10 @@ static int hear_local(struct carrier *carrier)
         error = done(carrier, message.value, -ECANCELED);
         if (error == 0)
             error = pass(carrier, &message, NULL, 0);
+        break;
+    case PORTUS_OP_STORE_IMPORT:
+    case PORTUS_OP_STORE_BYTES:
+        error = pass(carrier, &message, bytes, message.flags);
         break;
     case PORTUS_OP_STORE_DROP:
         offers_drop(&carrier->offers, OFFER_DRAFT, message.value);

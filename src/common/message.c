@@ -68,12 +68,29 @@ void portus_message_discard_by(void (*by)(int fd))
     discard = by;
 }
 
-static int receive(int socket, struct portus_message *message, int *fds, unsigned *count, int flags)
+/* How many bytes are behind a message. */
+static size_t behind(const struct portus_message *message)
 {
-    struct iovec bytes = {message, sizeof(*message)};
+    return message->op == PORTUS_OP_STORE_BYTES || message->op == PORTUS_OP_STORE_IMPORT
+               ? message->flags
+               : 0;
+}
+
+/* Whether what came is one message of this version, and what belongs to it, all of it. */
+static bool is_whole(const struct portus_message *message, ssize_t length)
+{
+    return length >= (ssize_t)sizeof(*message) && message->magic == PORTUS_PROTO_MAGIC &&
+           message->version == PORTUS_PROTO_VERSION && message->length == sizeof(*message) &&
+           (size_t)length == sizeof(*message) + behind(message);
+}
+
+static int receive(int socket, struct portus_message *message, int *fds, unsigned *count,
+                   void *bytes, uint32_t room, int flags)
+{
+    struct iovec parts[2] = {{message, sizeof(*message)}, {bytes, room}};
     union control control;
-    struct msghdr packet = {.msg_iov = &bytes,
-                            .msg_iovlen = 1,
+    struct msghdr packet = {.msg_iov = parts,
+                            .msg_iovlen = 2,
                             .msg_control = &control,
                             .msg_controllen = sizeof(control)};
     int received[ROOM];
@@ -100,9 +117,7 @@ static int receive(int socket, struct portus_message *message, int *fds, unsigne
         error = -EMFILE;
     else if (length == 0)
         error = -ECONNRESET;
-    else if (length != sizeof(*message) || (packet.msg_flags & MSG_TRUNC) ||
-             message->magic != PORTUS_PROTO_MAGIC || message->version != PORTUS_PROTO_VERSION ||
-             message->length != sizeof(*message))
+    else if ((packet.msg_flags & MSG_TRUNC) || !is_whole(message, length))
         error = -EPROTO;
     if (error != 0) {
         for (unsigned i = 0; i < number; i++)
@@ -121,12 +136,18 @@ int portus_message_receive(int socket, struct portus_message *message, int *fds,
 
     if (milliseconds > 0 && poll(&event, 1, milliseconds) == 0)
         return -EAGAIN;
-    return receive(socket, message, fds, count, 0);
+    return receive(socket, message, fds, count, NULL, 0, 0);
+}
+
+int portus_message_receive_any(int socket, struct portus_message *message, int *fds,
+                               unsigned *count, void *bytes, uint32_t room)
+{
+    return receive(socket, message, fds, count, bytes, room, 0);
 }
 
 int portus_message_peek(int socket, struct portus_message *message, int *fds, unsigned *count)
 {
-    return receive(socket, message, fds, count, MSG_PEEK);
+    return receive(socket, message, fds, count, NULL, 0, MSG_PEEK);
 }
 
 int portus_message_drop(int socket)
@@ -191,11 +212,6 @@ int portus_message_receive_bytes(int socket, struct portus_message *message, voi
         return -errno;
     if (length == 0)
         return -ECONNRESET;
-    if (length < (ssize_t)sizeof(*message) || (packet.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
-        message->magic != PORTUS_PROTO_MAGIC || message->version != PORTUS_PROTO_VERSION ||
-        message->length != sizeof(*message) ||
-        (size_t)length !=
-            sizeof(*message) + (message->op == PORTUS_OP_STORE_BYTES ? message->flags : 0))
-        return -EPROTO;
-    return 0;
+    return (packet.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) || !is_whole(message, length) ? -EPROTO
+                                                                                       : 0;
 }

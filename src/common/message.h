@@ -40,6 +40,10 @@ int portus_message_send_bytes(int socket, const struct portus_message *message, 
 int portus_message_receive_bytes(int socket, struct portus_message *message, void *bytes,
                                  uint32_t room, int milliseconds);
 
+/* Either: a message with descriptors, or with bytes behind it. It is not waited for. */
+int portus_message_receive_any(int socket, struct portus_message *message, int *fds,
+                               unsigned *count, void *bytes, uint32_t room);
+
 /*
  * Receives without waiting, and the message stays: until it is dropped the next call, in
  * whichever process, finds it again, with descriptors of its own.

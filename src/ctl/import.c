@@ -21,16 +21,15 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "common/address.h"
 #include "common/futex.h"
 #include "ctl/bar.h"
 #include "ctl/ctl.h"
+#include "ctl/deposit.h"
 #include "ctl/portable.h"
 #include "ctl/text.h"
 #include "ctl/vault.h"
-#include "portus/proto.h"
-#include "store/change.h"
-#include "store/remote.h"
-#include "store/state.h"
+#include "store/intake.h"
 
 #define PIECE (1u << 20)
 
@@ -44,12 +43,12 @@ struct source {
 
 static struct {
     const struct options *options;
-    struct pool *pool;
+    struct deposit *deposit;
     struct bar bar;
     uint64_t done, left, files, skipped;
-    struct pool_draft *draft;
     struct vault_list there; /* what the pool held before, by path */
-    char *last_path;         /* of the version whose directory is not settled yet */
+    char *last_path;         /* of the version whose directory is not settled yet, and its commit */
+    uint64_t last;
     char piece[PIECE];
 } run;
 
@@ -62,19 +61,31 @@ static int by_path(const void *one, const void *other)
     return strcmp(a->path, b->path);
 }
 
-static bool is_there(const struct source *source, const struct pool_key *key)
+/* Root imports what was exported for whom it was; everybody else for himself. */
+static uint32_t owner_of(const struct source *source)
 {
+    return geteuid() == 0 && source->portable.known ? source->portable.owner : geteuid();
+}
+
+/* Another machine knows this user by another number, and shows nobody else's. */
+static bool is_there(const struct source *source)
+{
+    bool elsewhere = portus_address_is(run.options->store);
     const struct vault_version wanted = {.path = source->path};
     const struct vault_version *end = run.there.entry + run.there.count, *at;
 
     at = bsearch(&wanted, run.there.entry, run.there.count, sizeof(*at), by_path);
     while (at != NULL && at > run.there.entry && strcmp(at[-1].path, source->path) == 0)
         at--;
-    for (; at != NULL && at < end && strcmp(at->path, source->path) == 0; at++)
+    for (; at != NULL && at < end && strcmp(at->path, source->path) == 0; at++) {
+        const struct pool_key key =
+            intake_key(source->path, elsewhere ? at->version.key.owner : owner_of(source));
+
         if (at->version.attributes.size == (uint64_t)source->status.st_size &&
             at->version.attributes.mtime == portus_nanoseconds(&source->status.st_mtim) &&
-            memcmp(&at->version.key, key, sizeof(*key)) == 0)
+            memcmp(&at->version.key, &key, sizeof(key)) == 0)
             return true;
+    }
     return false;
 }
 
@@ -87,22 +98,28 @@ static int refuse(const struct source *source, int error, const char *why)
     bar_clear(&run.bar);
     complain("import: %s: %s", text_safe(safe, sizeof(safe), source->path),
              error == -ENOSPC ? "no room: portusctl gc and rm make some"
-             : why != NULL    ? why
-                              : strerror(-error));
+             : error == -ECONNRESET
+                 ? "portusd is not there any more: begin again, what was imported "
+                   "is passed over"
+             : why != NULL ? why
+                           : strerror(-error));
     return error;
+}
+
+/* Whether what follows would fail as well. */
+static bool is_over(int error)
+{
+    return error == -ENOSPC || error == -ECONNRESET || error == -ETIMEDOUT;
 }
 
 /* The last of a directory: with it all of it is there. It gets another number. */
 static int settle(void)
 {
-    struct pool_key key;
-    uint64_t number;
     int error;
 
     if (run.last_path == NULL)
         return 0;
-    key = portable_key(run.last_path);
-    error = pool_rename(run.pool, &key, run.last_path, POOL_SETTLED, &number);
+    error = deposit_mark(run.deposit, PORTUS_OP_STORE_SETTLE, run.last);
     free(run.last_path);
     run.last_path = NULL;
     return error;
@@ -118,11 +135,20 @@ static bool same_directory(const char *one, const char *other)
 /* 0: go on; 1: it is there already; or a negative errno after a message. */
 static int begin(const struct source *source)
 {
-    struct pool_key key = portable_key(source->path);
-    int64_t room;
+    const struct portus_import file = {
+        .size = (uint64_t)source->status.st_size,
+        .mtime = portus_nanoseconds(&source->status.st_mtim),
+        .mode = source->status.st_mode,
+        .uid = source->status.st_uid,
+        .gid = source->status.st_gid,
+        .owner = owner_of(source),
+        .settled = source->portable.settled,
+    };
     int error;
 
-    if (is_there(source, &key)) {
+    if (source->status.st_size < 0)
+        return refuse(source, -EINVAL, NULL);
+    if (is_there(source)) {
         run.skipped++;
         return 1;
     }
@@ -131,52 +157,31 @@ static int begin(const struct source *source)
         if (error != 0)
             return refuse(source, error, NULL);
     }
-    room = pool_make_room(run.pool, (uint64_t)source->status.st_size,
-                          (unsigned)run.options->env->keep);
-    error = room < 0 ? (int)room : pool_begin(run.pool, &key, &run.draft);
+    error = deposit_begin(run.deposit, &file, source->path, source->portable.job);
     return error != 0 ? refuse(source, error, NULL) : 0;
 }
 
 static int commit(const struct source *source)
 {
-    struct pool_attributes attributes = {
-        .path = source->path,
-        .job = source->portable.job,
-        .size = (uint64_t)source->status.st_size,
-        .mtime = portus_nanoseconds(&source->status.st_mtim),
-        .mode = source->status.st_mode,
-        .uid = source->status.st_uid,
-        .gid = source->status.st_gid,
-        .settled = source->portable.settled,
-    };
-    struct pool_draft *draft = run.draft;
-    uint64_t number, answer;
-    int error;
+    uint64_t number;
+    int error = deposit_keep(run.deposit, &number);
 
-    run.draft = NULL;
-    error = pool_commit(draft, &attributes, &number);
     if (error == 0 && source->portable.pinned)
-        error = pool_change(run.pool, &(struct pool_share){.everyone = true}, PORTUS_OP_STORE_PIN,
-                            number, 0, 1, &answer);
+        error = deposit_mark(run.deposit, PORTUS_OP_STORE_PIN, number);
     if (error != 0)
         return refuse(source, error, NULL);
     run.files++;
     if (!source->portable.known) {
         free(run.last_path);
         run.last_path = strdup(source->path);
+        run.last = number;
     }
     return 0;
 }
 
-static void drop(void)
-{
-    pool_drop(run.draft);
-    run.draft = NULL;
-}
-
 static int put(const struct source *source, uint64_t offset, const void *bytes, size_t length)
 {
-    int error = pool_write(run.draft, offset, bytes, length);
+    int error = deposit_put(run.deposit, offset, bytes, length);
 
     if (error != 0)
         return refuse(source, error, NULL);
@@ -193,18 +198,20 @@ static int copy_file(const struct source *source)
     int fd = open(source->file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), error = 0;
     struct stat status;
     uint64_t offset = 0;
-    ssize_t length;
+    ssize_t length = 0;
 
     if (fd < 0)
         return refuse(source, -errno, errno == EAGAIN ? "it is being saved" : NULL);
-    while ((length = read(fd, run.piece, sizeof(run.piece))) > 0 && error == 0) {
+    while (error == 0 && (length = read(fd, run.piece, sizeof(run.piece))) > 0) {
+        if ((uint64_t)length > (uint64_t)source->status.st_size - offset)
+            break; /* it has grown */
         error = put(source, offset, run.piece, (size_t)length);
         offset += (uint64_t)length;
     }
     if (error == 0 && length < 0)
         error = refuse(source, -errno, NULL);
     if (error == 0 &&
-        (fstat(fd, &status) < 0 || status.st_ino != source->status.st_ino ||
+        (length > 0 || fstat(fd, &status) < 0 || status.st_ino != source->status.st_ino ||
          status.st_size != source->status.st_size || offset != (uint64_t)status.st_size ||
          portus_nanoseconds(&status.st_mtim) != portus_nanoseconds(&source->status.st_mtim)))
         error = refuse(source, -EBUSY, "it was changed while it was read");
@@ -219,10 +226,7 @@ static int import_file(const struct source *source)
     if (error != 0)
         return error == 1 ? 0 : error;
     error = copy_file(source);
-    if (error == 0)
-        return commit(source);
-    drop();
-    return error;
+    return error == 0 ? commit(source) : error;
 }
 
 struct sources {
@@ -342,7 +346,7 @@ static int import_directory(const char *top)
     if (sources.count > 0)
         qsort(sources.entry, sources.count, sizeof(*sources.entry), by_commit);
     for (size_t i = 0; i < sources.count; i++) {
-        if (error != -ENOSPC)
+        if (!is_over(error))
             error = import_file(&sources.entry[i]);
         if (error != 0)
             status = CTL_FAILED;
@@ -396,10 +400,7 @@ static int import_member(struct archive *tar, struct archive_entry *member, stru
         error = put(source, (uint64_t)offset, bytes, length);
     if (error == 0 && result != ARCHIVE_EOF)
         error = refuse(source, -EPROTO, archive_error_string(tar));
-    if (error == 0)
-        return commit(source);
-    drop();
-    return error;
+    return error == 0 ? commit(source) : error;
 }
 
 static int import_tar(void)
@@ -422,7 +423,7 @@ static int import_tar(void)
 
             if (error != 0)
                 status = CTL_FAILED;
-            if (error == -ENOSPC || error == -EPROTO)
+            if (is_over(error) || error == -EPROTO)
                 break;
         }
     if (result != ARCHIVE_EOF && status == 0) {
@@ -440,6 +441,7 @@ int import_main(int argc, char **argv)
 {
     struct options options;
     int operand = options_parse(&options, argc, argv, OPTION_STORE | OPTION_ALL | OPTION_TAR);
+    struct pool *pool;
     int status, error;
 
     if (operand < 0)
@@ -453,21 +455,15 @@ int import_main(int argc, char **argv)
         return CTL_USAGE;
     }
     run.options = &options;
-    if (remote_is(options.store)) {
-        complain("import: %s: a pool of all users is filled by their jobs; its owner can name the "
-                 "pool itself (--store POOL) while no portusd serves it",
-                 options.store);
-        return CTL_FAILED;
+    status = vault_open(&pool, &options, argv[0]);
+    if (status == 0) {
+        status = vault_find(&run.there, pool, NULL, NULL, argv[0]);
+        pool_close(pool);
     }
-    error = pool_open(&run.pool, options.store, true);
-    if (error == -EBUSY)
-        complain("import: %s: its portusd ends 10 s after its last job, or when it is told to "
-                 "(SIGTERM): try again then",
-                 options.store);
-    if (error != 0)
-        return CTL_FAILED;
-    if (vault_find(&run.there, run.pool, NULL, NULL, argv[0]) != 0) {
-        pool_close(run.pool);
+    if (status != 0)
+        return status;
+    if (deposit_open(&run.deposit, options.store, (unsigned)options.env->keep) != 0) {
+        vault_free(&run.there);
         return CTL_FAILED;
     }
     if (run.there.count > 0)
@@ -477,9 +473,11 @@ int import_main(int argc, char **argv)
     error = settle();
     bar_clear(&run.bar);
     vault_free(&run.there);
-    pool_close(run.pool);
-    if (error != 0)
+    deposit_close(run.deposit);
+    if (error != 0) {
+        complain("import: the last directory is not known to be whole: %s", strerror(-error));
         status = CTL_FAILED;
+    }
     printf("%llu versions imported, %llu were there\n", (unsigned long long)run.files,
            (unsigned long long)run.skipped);
     return status;

@@ -8,31 +8,32 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include "common/hash.h"
 
 size_t portable_write(char text[PORTABLE_BYTES], const struct pool_version *version)
 {
-    return (size_t)snprintf(text, PORTABLE_BYTES, "settled=%d pinned=%d job=%s",
-                            version->attributes.settled, version->pinned, version->attributes.job);
+    return (size_t)snprintf(text, PORTABLE_BYTES, "settled=%d pinned=%d owner=%u job=%s",
+                            version->attributes.settled, version->pinned, version->key.owner,
+                            version->attributes.job);
 }
 
 void portable_read(struct portable *portable, const char *text, size_t length)
 {
     char copy[PORTABLE_BYTES];
     int settled, pinned, end = 0;
+    unsigned owner;
 
     if (length >= sizeof(copy) || memchr(text, 0, length) != NULL)
         return;
     memcpy(copy, text, length);
     copy[length] = '\0';
-    if (sscanf(copy, "settled=%1d pinned=%1d job=%n", &settled, &pinned, &end) != 2 || end == 0 ||
-        strlen(copy + end) >= sizeof(portable->job))
+    if (sscanf(copy, "settled=%1d pinned=%1d owner=%10u job=%n", &settled, &pinned, &owner, &end) !=
+            3 ||
+        end == 0 || strlen(copy + end) >= sizeof(portable->job))
         return;
     portable->known = true;
     portable->settled = settled != 0;
     portable->pinned = pinned != 0;
+    portable->owner = owner;
     strcpy(portable->job, copy + end);
 }
 
@@ -48,16 +49,4 @@ bool portable_cut(struct portable *portable, char *path)
         return false;
     *at = '\0';
     return true;
-}
-
-struct pool_key portable_key(const char *path)
-{
-    struct pool_key key = {.owner = geteuid(), .handle_bytes = 16};
-    uint64_t hash = portus_hash(PORTUS_HASH_EMPTY, path, strlen(path) + 1);
-
-    memcpy(key.file_system, "portusctl import", 16);
-    memcpy(key.handle, &hash, 8);
-    hash = portus_hash(hash ^ 0x9e3779b97f4a7c15u, path, strlen(path) + 1);
-    memcpy(key.handle + 8, &hash, 8);
-    return key;
 }

@@ -21,6 +21,7 @@ struct portable {
     uint64_t commit; /* where it came from; 0: not known */
     bool known;      /* the rest */
     bool settled, pinned;
+    uint32_t owner; /* uid */
     char job[4096];
 };
 
@@ -32,9 +33,5 @@ void portable_read(struct portable *portable, const char *text, size_t length);
 
 /* Cuts "@commit" off a path. false: there is none. */
 bool portable_cut(struct portable *portable, char *path);
-
-/* The key of a file that was imported as path: of no file system, so that no pool takes it for
- * a real one. */
-struct pool_key portable_key(const char *path);
 
 #endif

@@ -99,6 +99,10 @@ int store_hear_far(struct store *store, unsigned place)
         return hear_named(store, place, &message, bytes, length);
     case PORTUS_OP_FAR_STATE:
         return far_file_hear(peer->far, &message, bytes, length);
+    case PORTUS_OP_STORE_IMPORT:
+    case PORTUS_OP_STORE_BYTES:
+    case PORTUS_OP_STORE_KEEP:
+        return import_hear(store, place, &message, bytes, length);
     }
     if (length != 0)
         return -EPROTO;

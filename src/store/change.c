@@ -6,13 +6,33 @@
 #include "store/change.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "portus/proto.h"
 
 bool pool_changes(unsigned op)
 {
     return (op >= PORTUS_OP_STORE_PIN && op <= PORTUS_OP_STORE_ROOM) ||
-           op == PORTUS_OP_STORE_CLEAN || op == PORTUS_OP_STORE_SIZE;
+           op == PORTUS_OP_STORE_CLEAN || op == PORTUS_OP_STORE_SIZE ||
+           op == PORTUS_OP_STORE_SETTLE;
+}
+
+/* Under another number, which comes after those that belong to it. */
+static int settle(struct pool *pool, const struct pool_version *version, uint64_t *answer)
+{
+    char *path = strdup(version->attributes.path);
+    const struct pool_key key = version->key;
+    const uint64_t number = version->number;
+    struct pool_version newest;
+    int error = path == NULL ? -ENOMEM : pool_newest(pool, &key, &newest);
+
+    if (error == 0 && newest.number != number)
+        error = -ESTALE;
+    if (error == 0)
+        error = pool_rename(pool, &key, path, POOL_SETTLED, answer);
+    free(path);
+    return error;
 }
 
 int pool_change(struct pool *pool, const struct pool_share *who, unsigned op, uint64_t number,
@@ -47,6 +67,8 @@ int pool_change(struct pool *pool, const struct pool_share *who, unsigned op, ui
     if (error != 0 || !pool_counts(who, version.key.owner))
         return error == -ENOMEM ? error : -ENOENT;
     *answer = number;
+    if (op == PORTUS_OP_STORE_SETTLE)
+        return settle(pool, &version, answer);
     if (op == PORTUS_OP_STORE_REMOVE)
         return pool_remove(pool, &version);
     return pool_pin(pool, &version, !(flags & PORTUS_STORE_UNPIN));

@@ -102,8 +102,14 @@ int remote_ask(int socket, unsigned op, uint64_t number, unsigned flags, uint64_
     message.size = number;
     message.flags = flags;
     error = portus_message_send(socket, &message, NULL, 0);
-    if (error == 0)
-        error = portus_message_receive_bytes(socket, &message, NULL, 0, ANSWER_MS);
+    return error != 0 ? error : remote_answer(socket, answer);
+}
+
+int remote_answer(int socket, uint64_t *answer)
+{
+    struct portus_message message;
+    int error = portus_message_receive_bytes(socket, &message, NULL, 0, ANSWER_MS);
+
     if (error != 0)
         return error == -EAGAIN ? -ETIMEDOUT : error;
     if (message.op != PORTUS_OP_STORE_DONE || message.error > 0)

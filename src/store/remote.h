@@ -20,6 +20,9 @@ int remote_connect(const char *name);
 /* One message, and the answer to it: of STORE_DONE the error, and *answer its number. */
 int remote_ask(int socket, unsigned op, uint64_t number, unsigned flags, uint64_t *answer);
 
+/* The answer to what was asked otherwise. */
+int remote_answer(int socket, uint64_t *answer);
+
 /* What of the pool at unix:PATH, or at an address, is this user's, for reading. Logs why not. */
 int remote_open(struct pool **out, const char *name);
 

@@ -45,6 +45,8 @@ static void hang_up(struct store *store, unsigned place)
     store->peer[place].view = NULL;
     moved_close(store->peer[place].moved);
     store->peer[place].moved = NULL;
+    import_close(store->peer[place].import);
+    store->peer[place].import = NULL;
     store->serial[place]++;
 }
 
@@ -388,10 +390,12 @@ static int hear(struct store *store, unsigned place)
 {
     struct store_peer *peer = &store->peer[place];
     struct portus_message message, answer = portus_message_make(PORTUS_OP_WELCOME);
+    static char bytes[PORTUS_STORE_BYTES];
     int fds[PORTUS_MESSAGE_FDS];
     struct pool_state state;
     unsigned count = 0;
-    int error = portus_message_receive(peer->socket, &message, fds, &count, 0);
+    int error =
+        portus_message_receive_any(peer->socket, &message, fds, &count, bytes, sizeof(bytes));
 
     if (error != 0)
         return error;
@@ -430,6 +434,9 @@ static int hear(struct store *store, unsigned place)
         error = portus_message_send(peer->socket, &answer, NULL, 0);
         return error == -EAGAIN ? -ECONNRESET : error; /* it would wait for it in vain */
     }
+    if (import_is(message.op))
+        return import_hear(store, place, &message, bytes,
+                           message.op == PORTUS_OP_STORE_KEEP ? 0 : message.flags);
     return store_hear_plain(store, place, &message);
 }
 

@@ -15,6 +15,7 @@
 #include "portus/proto.h"
 #include "store/config.h"
 #include "store/far.h"
+#include "store/import.h"
 #include "store/moved.h"
 #include "store/pool.h"
 #include "store/view.h"
@@ -28,10 +29,11 @@ struct store_peer {
     uint32_t pid, uid;
     uint64_t job;
     bool welcomed;
-    struct far *far;     /* it is on another machine */
-    struct view *view;   /* its part of the pool, if it has asked for that */
-    struct moved *moved; /* files of its that have other names by now */
-    uint32_t moved_id;   /* to be answered then */
+    struct far *far;       /* it is on another machine */
+    struct view *view;     /* its part of the pool, if it has asked for that */
+    struct moved *moved;   /* files of its that have other names by now */
+    uint32_t moved_id;     /* to be answered then */
+    struct import *import; /* a version that it sends */
     uint64_t read_offset;
     uint32_t read_left, read_id; /* what it wants of it, and has not got yet */
 };

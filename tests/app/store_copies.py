@@ -13,7 +13,7 @@ import signal
 import subprocess
 import tarfile
 
-from lib import program, state, trial
+from lib import agents, program, state, trial
 
 CTL = os.path.join(program.BUILD, "portusctl")
 SIZES = {"ck/a.ckpt": 3_000_000, "ck/b\udcff.ckpt": 0, "ck/sub/c \u00e9\n.ckpt": 1, "last.ckpt": 1_234_567}
@@ -104,19 +104,21 @@ ctl("pin", "/last.ckpt")
 every = trial.fresh()
 ctl("export", "--all", "--to", every)
 trial.expect(len(look(every)) == 8, "not all versions")
+copies = ctl("export", "--all", "--tar", binary=True)
 
 
 def told(pool):
     return [(v["path"], v["size"], v["mtime_ns"], v["mode"], v["settled"], v["pinned"], v["job"]) for v in versions(pool)]
 
 
+told_all = told(POOL)
 for way in ("tar", "directory"):
     other = new_pool()
     if way == "tar":
-        ctl("import", "--all", "--tar", pool=other, data=ctl("export", "--all", "--tar", binary=True))
+        ctl("import", "--all", "--tar", pool=other, data=copies)
     else:
         ctl("import", "--all", every, pool=other)
-    trial.expect(told(other) == told(POOL), f"{way}: {told(other)}, not {told(POOL)}")
+    trial.expect(told(other) == told_all, f"{way}: {told(other)}, not {told_all}")
     back = trial.fresh()
     ctl("restore", "/ck", "/last.ckpt", "--to", back, pool=other)
     trial.expect(look(back) == second, f"{way}: another state comes back")
@@ -233,14 +235,52 @@ for arguments in (["verify"], ["export", "--tar"], ["export", "--to", trial.fres
     os.close(ours)
     trial.expect(b" %  " in said and b"/s" in said, f"{arguments}: no bar: {said}")
 
-# While a portusd has the pool nothing is imported.
-p = subprocess.Popen([os.path.join(program.BUILD, "portusd"), POOL], stderr=subprocess.PIPE,
-                     env=program.environment(trial.JOB, PORTUS_LOG="info"))
-try:
-    trial.expect(any(b" bytes free" in line for line in p.stderr), "portusd did not begin")
-    trial.expect("portusd" in ctl("import", D, status=1), "imports beside a portusd")
-    ctl("export", "--to", trial.fresh(), "/ck")
-finally:
-    p.terminate()
-    p.wait()
+# A portusd that serves the pool takes them itself: the same versions, sets, pins and jobs, once; what has no room leaves nothing.
+for way in ("tar", "directory"):
+    other = new_pool()
+    p = subprocess.Popen([os.path.join(program.BUILD, "portusd"), other], stderr=subprocess.PIPE,
+                         env=program.environment(trial.JOB, PORTUS_LOG="info"))
+    try:
+        trial.expect(any(b" bytes free" in line for line in p.stderr), "portusd did not begin")
+        for said in ("8 versions imported, 0 were there", "0 versions imported, 8 were there"):
+            if way == "tar":
+                trial.expect(said in ctl("import", "--all", "--tar", pool=other, data=copies), said)
+            else:
+                trial.expect(said in ctl("import", "--all", every, pool=other), said)
+        trial.expect(told(other) == told_all, f"{way}, served: {told(other)}, not {told_all}")
+        back = trial.fresh()
+        ctl("export", "--to", back, pool=other)
+        trial.expect(look(back) == second, "served: other copies")
+        fill(2)
+        with open(os.path.join(D, "ck/big"), "wb") as f:
+            f.write(os.urandom(80 << 20))
+        said = ctl("import", D, pool=other, status=1)
+        trial.expect("no room" in said and "0 damaged" in ctl("verify", pool=other), f"served: it says: {said}")
+        trial.expect("/ck/big" not in [v["path"] for v in versions(other)], "served: half of it")
+        os.truncate(os.path.join(D, "ck/big"), 40 << 20)
+        trial.expect("1 versions imported" in ctl("import", D, pool=other), "served: what was half there takes room")
+
+        # Killed in the middle, either side: nothing is there by half, and it can be begun again.
+        os.unlink(os.path.join(D, "ck/big"))
+        fill(3)
+        another = subprocess.run(["tar", "-c", "-C", D, "ck", "last.ckpt"], capture_output=True, check=True).stdout
+        feed = subprocess.Popen([CTL, "import", "--tar"], env=program.environment(trial.JOB, PORTUS_STORE=other), stdin=subprocess.PIPE)
+        feed.stdin.write(another[:len(another) - 1_000_000])
+        feed.stdin.flush()
+        feed.kill()
+        feed.wait()
+        before, fds = versions(other), len(os.listdir(f"/proc/{p.pid}/fd"))
+        feed = subprocess.Popen([CTL, "import", "--tar"], env=program.environment(trial.JOB, PORTUS_STORE=other), stdin=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+        feed.stdin.write(another[:2_000_000])
+        feed.stdin.flush()
+        trial.expect(agents.until(lambda: len(os.listdir(f"/proc/{p.pid}/fd")) > fds, 5), "it does not come")
+        p.kill()
+        p.wait()
+        said = feed.communicate(another[2_000_000:])[1].decode()
+        trial.expect(feed.returncode == 1 and "begin again" in said, f"portusd is killed: {feed.returncode}, {said}")
+    finally:
+        p.kill()
+        p.wait()
+    trial.expect("0 damaged" in ctl("verify", pool=other) and len(versions(other)) >= len(before), "after kills")
 shutil.rmtree(every)

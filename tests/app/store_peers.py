@@ -15,7 +15,7 @@ import subprocess
 import time
 
 from lib import agents, program, stores, trial
-from lib.stores import ALIVE, BYTES, CANCEL, DONE, FILE, HELLO, PIN, READ, RENAMED, ROOM, VIEW, WELCOME, Talk, message
+from lib.stores import ALIVE, BYTES, CANCEL, DONE, FILE, HELLO, IMPORT, KEEP, PIN, READ, RENAMED, ROOM, SETTLE, VIEW, WELCOME, Talk, message
 
 GOOD, BAD = 60101, 60102
 store = stores.Store(config="default sessions 16 bytes 32M\n")
@@ -63,7 +63,9 @@ def garbage():
                [hello, message(VIEW), message(READ, size=1 << 63, flags=1 << 20)],
                [hello, message(VIEW), message(READ, flags=0)], [hello, message(VIEW), message(READ, flags=(1 << 20) + 1)],
                [hello, message(FILE, 1, 5)], [hello, message(RENAMED)], [hello, message(CANCEL, 77)],
-               [hello, message(PIN, size=1 << 62, flags=0xffffffff)], [hello, message(ROOM, size=(1 << 64) - 1)]]
+               [hello, message(PIN, size=1 << 62, flags=0xffffffff)], [hello, message(ROOM, size=(1 << 64) - 1)],
+               [hello, message(IMPORT)], [hello, message(BYTES)], [hello, message(KEEP)], [hello, message(SETTLE, size=1)],
+               [hello, message(IMPORT, flags=65537) + bytes(65537)], [hello, message(IMPORT, flags=20) + bytes(20)]]
     for each in packets:
         for some in ([], *([fd] for fd in fds), fds[:3], fds[:9]):
             talk = Talk(store, hello=False)
@@ -118,6 +120,52 @@ def listings():
                 trial.expect(seal or answer is None, f"{op}: one that can be changed is believed")
                 os.close(memfd)
                 talk.close()
+
+
+def imports():
+    """Versions from bytes: of wrong lengths, texts, sizes and modes, too large, out of their bounds, before and after their turn."""
+    rng = random.Random(11)
+
+    def begin(path=b"/x\0", job=b"\0", size=10, mode=0o100644, settled=0, lengths=None, zero=0):
+        path_bytes, job_bytes = lengths or (len(path), len(job))
+        raw = struct.pack("<QqIIIIIIII", size, 5, mode, 0, 0, GOOD, settled, path_bytes, job_bytes, zero) + path + job
+        return message(IMPORT, 1, flags=len(raw)) + raw
+
+    wrong = [begin(path=b"/x"), begin(path=b"/x\0y\0"), begin(lengths=(3, 2)), begin(lengths=(0xffffffff, 5)), begin(lengths=(0, 4)),
+             begin(path=b"/" + b"y" * 5000 + b"\0"), begin(size=1 << 63), begin(mode=0o040755), begin(mode=0), begin(settled=2), begin(zero=1)]
+    for packet in wrong:
+        talk = Talk(store)
+        trial.expect(not talk.ask_raw(packet), f"answered: {packet}")
+        talk.close()
+    talk = Talk(store)
+    for path in (b"x\0", b"/../x\0", b"/x/\0", b"//\0", b"\0"):  # no name for a version
+        trial.expect(talk.ask_raw(begin(path))[4] == 0, f"{path}")
+        talk.send(message(BYTES, flags=10) + b"0123456789")
+        trial.expect(talk.ask(KEEP)[4] == -22, f"{path} is kept")
+    trial.expect(talk.ask_raw(begin(size=1 << 40))[4] == -28, "there is room for a TiB")
+    for packets in ([message(BYTES, size=5, flags=6) + b"123456"], [message(BYTES, size=1 << 63, flags=1) + b"1"]):
+        talk = Talk(store)
+        trial.expect(talk.ask_raw(begin())[4] == 0, "begin")
+        for packet in packets:
+            talk.send(packet)
+        trial.expect(not talk.ask(KEEP), f"{packets} are kept")
+    talk = Talk(store)
+    for i in range(300):  # any order: an answer, or the end
+        packet = rng.choice([begin(size=100), message(KEEP), message(BYTES, size=rng.randrange(120), flags=9) + b"x" * 9, message(SETTLE, size=rng.randrange(50))])
+        try:
+            if packet[6] == BYTES:
+                talk.send(packet)
+            elif not talk.ask_raw(packet):
+                talk = Talk(store)
+        except OSError:
+            talk = Talk(store)
+    for _ in range(5):  # begun, and no more: its room is free again
+        talk = Talk(store)
+        trial.expect(talk.ask_raw(begin(size=25 << 20))[4] == 0, "no room for one")
+        for i in range(300):
+            talk.send(message(BYTES, size=i << 16, flags=1 << 16) + bytes(1 << 16))
+        talk.close()
+        trial.expect(agents.until(lambda: Talk(store).ask(ALIVE), 5), "it does not hear")
 
 
 def long_listings():
@@ -300,6 +348,8 @@ try:
     serves()
     stores.as_user(BAD, listings)
     trial.expect(agents.until(lambda: descriptors() <= before + 1, 5), f"descriptors {descriptors()}, before {before}")
+    serves()
+    stores.as_user(BAD, imports)
     serves()
     store.process.send_signal(signal.SIGSTOP)
     child, most = beside(long_listings), 0

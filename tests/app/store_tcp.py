@@ -71,6 +71,14 @@ try:
     trial.expect(store.versions(last)[-1]["pinned"], "not pinned")
     store.ctl("unpin", last)
     print(store.ctl("pool", "info", store.name))
+    # What is imported comes back, once, and belongs to the key.
+    for said in ("4 versions imported, 0 were there", "0 versions imported, 4 were there"):
+        trial.expect(said in store.ctl("import", node), said)
+    trial.expect(store.versions("/last.pt", who="bob") == [], "bob sees what is imported")
+    store.ctl("restore", "--to", elsewhere, "/last.pt")
+    trial.expect(far.digest(elsewhere + "/last.pt") == before[last], "what was imported comes back as something else")
+    for v in store.versions("/last.pt") + store.versions("/ck"):
+        store.ctl("rm", v["path"], "--version", str(v["commit"]))
     doctor = subprocess.run([far.CTL, "doctor", store.name, "tcp://127.0.0.1:1"], env=store.environment(mode=None),
                             capture_output=True, text=True, timeout=60, check=False)
     trial.expect(doctor.returncode == 1 and "nobody listens there" in doctor.stdout and "pulls: " in doctor.stdout

@@ -86,6 +86,25 @@ try:
     store.ctl(A, "rm", one, "--version", str(number))
     trial.expect(len(store.versions(A, one)) == 1, "not removed")
 
+    # What A imports is A's alone, and counts as such; it is no file of another's, and not set-user-ID. Root keeps whose each is.
+    os.chmod(one, 0o4755)
+    os.utime(one, ns=(1, 10**18))
+    copied = subprocess.run([stores.CTL, "export", "--tar", "--all", "--store", store.name], capture_output=True, check=True).stdout
+    theirs = subprocess.run(["tar", "-c", "--owner=0", "--group=0", "-C", a, "m.pt"], capture_output=True, check=True).stdout
+    for _ in range(2):
+        done = subprocess.run([stores.CTL, "import", "--tar", "--store", store.name], input=theirs, capture_output=True, check=True, **stores.user(A))
+    trial.expect(b"0 versions imported, 1 were there" in done.stdout, f"imported twice: {done}")
+    (v,) = store.versions(A, "/m.pt")
+    trial.expect((v["uid"], v["mode"]) == (A, 0o755), f"imported: {v}")
+    trial.expect(store.versions(B, "/m.pt") == [], "B sees what A has imported")
+    store.ctl(A, "rm", "/m.pt", "--version", str(v["commit"]))
+    seen = {uid: len(store.versions(uid)) for uid in (A, B)}
+    subprocess.run([stores.CTL, "import", "--tar", "--all", "--store", store.name], input=copied, check=True)
+    trial.expect({uid: len(store.versions(uid)) for uid in (A, B)} == {uid: 2 * n for uid, n in seen.items()}, "imported by root")
+    for uid in (A, B):
+        for v in store.versions(uid)[seen[uid]:]:
+            store.ctl(uid, "rm", v["path"], "--version", str(v["commit"]))
+
     # A directory is a whole set; it comes back as one, and is followed when it is renamed.
     os.mkdir(os.path.join(a, "ck"), 0o700)
     os.chown(os.path.join(a, "ck"), A, A)

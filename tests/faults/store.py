@@ -50,7 +50,8 @@ COMMANDS = {
     "untar": "import --store pool --all --tar",
 }
 SERVED = {"ls": "ls --store {}", "verify": "verify --store {}", "restore": "restore --store {} --to out /a",
-          "pin": "pin --store {} /a", "scrub": "scrub --store pool --pace 1G", "gc": "gc --store pool 7M"}
+          "pin": "pin --store {} /a", "scrub": "scrub --store pool --pace 1G", "import": "import --store {} more",
+          "gc": "gc --store pool 7M"}
 AGES = re.compile(rb"\"age\"[^,}]*|\d+(\.\d+)? (s|ms)\b|created .*|uuid.*", re.I)
 TOLD = re.compile("not kept there|portusd|pool|written as usual|no shared memory|write the rest themselves|no worker|no socket")
 

@@ -87,11 +87,25 @@ static size_t answer(const struct portus_message *asked)
     return asked->flags;
 }
 
+/* What portusctl import says of a file. */
+static size_t import(uint8_t *to)
+{
+    struct portus_import file = {
+        .size = take(2), .mode = 0100644, .path_bytes = 3, .job_bytes = 1};
+    uint8_t patches = take(1) & 3;
+
+    memcpy(to, &file, sizeof(file));
+    memcpy(to + sizeof(file), "/x\0", 4);
+    while (patches-- > 1)
+        to[take(1) % (sizeof(file) + 4)] = (uint8_t)take(1);
+    return sizeof(file) + 4 - (take(1) == 255);
+}
+
 int wire_receive(struct wire *self, struct portus_message *message, const void **bytes,
                  size_t *length)
 {
     static const uint16_t ops[] = {64, 66, 67, 68, 69, 70, 71, 72,  73,
-                                   75, 76, 80, 81, 83, 85, 87, 103, 1};
+                                   75, 76, 80, 81, 82, 83, 85, 87, 103, 104, 105, 106, 1};
     uint8_t kind;
 
     if (self->left == 0)
@@ -120,7 +134,9 @@ int wire_receive(struct wire *self, struct portus_message *message, const void *
     message->flags =
         kind & 64 ? (uint32_t)take(1) << 16 | (take(1) & 3) : (uint32_t)take(4) & 0xfffff;
     message->time = (int64_t)take(1);
-    if (take(1) & 1)
+    if (message->op == PORTUS_OP_STORE_IMPORT)
+        *length = import(self->body);
+    else if (take(1) & 1)
         *length = describe(self->body);
     return 0;
 }

@@ -17,6 +17,7 @@ DAEMON = os.path.join(program.BUILD, "portusd")
 OWNER = 60100  # runs portusd
 MAGIC, HELLO, WELCOME, FILE, DONE, PIN, REMOVE, ROOM, RENAMED, CANCEL = 0x50545553, 1, 2, 64, 65, 66, 67, 68, 69, 70
 VIEW, READ, BYTES, ALIVE = 80, 81, 82, 83
+IMPORT, KEEP, SETTLE = 104, 105, 106
 
 
 def user(uid):
@@ -151,7 +152,10 @@ class Talk:
         return op, value, size, flags, error, packet[40:]
 
     def ask(self, op, *fds, **fields):
-        self.send(message(op, **fields), *fds)
+        return self.ask_raw(message(op, **fields), *fds)
+
+    def ask_raw(self, packet, *fds):
+        self.send(packet, *fds)
         return self.receive()
 
     def close(self):

@@ -23,6 +23,7 @@
 
 #include "agent/state.h"
 #include "common/futex.h"
+#include "common/listing.h"
 #include "common/log.h"
 #include "common/message.h"
 #include "common/trace.h"
@@ -33,15 +34,21 @@
 #define SEAL_NS 1000000000ull
 #define AHEAD_NS 100000000ll /* a clock that is further behind a file's time was set back */
 
-static bool say(struct agent *agent, enum portus_op op, uint32_t value, uint64_t size,
-                uint32_t flags, const int *fd)
+static bool say_with(struct agent *agent, enum portus_op op, uint32_t value, uint64_t size,
+                     uint32_t flags, const int *fds, unsigned count)
 {
     struct portus_message message = portus_message_make(op);
 
     message.value = value;
     message.size = size;
     message.flags = flags;
-    return portus_message_send(agent->state->store, &message, fd, fd != NULL ? 1 : 0) == 0;
+    return portus_message_send(agent->state->store, &message, fds, count) == 0;
+}
+
+static bool say(struct agent *agent, enum portus_op op, uint32_t value, uint64_t size,
+                uint32_t flags, const int *fd)
+{
+    return say_with(agent, op, value, size, flags, fd, fd != NULL ? 1 : 0);
 }
 
 static void claim(struct agent *agent, unsigned session, uint64_t from)
@@ -86,8 +93,9 @@ static bool offer(struct agent *agent, unsigned session)
 static uint32_t draft(struct agent *agent, unsigned number, uint32_t ring, uint64_t from)
 {
     uint32_t id = ++agent->state->keep_ids;
+    int name, fds[2];
+    unsigned count = 0;
     bool said;
-    int name;
 
     if (id == KEPT)
         id = agent->state->keep_ids = 1;
@@ -96,8 +104,13 @@ static uint32_t draft(struct agent *agent, unsigned number, uint32_t ring, uint6
     name = agent_reopen(agent->state->file[number], O_PATH);
     if (name < 0)
         return 0;
-    said = say(agent, PORTUS_OP_STORE_DRAFT, id, from, ring << 16 | number, &name);
-    close(name);
+    fds[count++] = name;
+    /* A store of several users has no right to ask what a name is the name of. */
+    if (agent_store_shared(agent) && (fds[count] = listing_below(agent->state->file[number])) >= 0)
+        count++;
+    said = say_with(agent, PORTUS_OP_STORE_DRAFT, id, from, ring << 16 | number, fds, count);
+    while (count > 0)
+        close(fds[--count]);
     return said ? id : 0;
 }
 

@@ -72,7 +72,7 @@ static int hear_named(struct store *store, unsigned place, const struct portus_m
     if (error != 0 || rest_bytes != 0)
         return -EPROTO;
     if (message->op == PORTUS_OP_STORE_DRAFT)
-        return pull_draft(store, place, message, -1, length > 0 ? &name : NULL);
+        return pull_draft(store, place, message, NULL, 0, length > 0 ? &name : NULL);
     if (length == 0)
         return -EPROTO;
     pull_seal(store, place, message, &name);

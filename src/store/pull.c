@@ -7,8 +7,8 @@
  * overwritten until it is told that it was copied, or it gives the draft up: what was
  * read of a record that changed meanwhile is never committed.
  *
- * A ring of this user's is mapped; where it cannot be it is read. Nothing in it is trusted: what
- * makes no sense ends its drafts, and their files are copied whole.
+ * A ring of this user's is mapped; another's is read, as is one that cannot be mapped. Nothing in
+ * it is trusted: what makes no sense ends its drafts, and their files are copied whole.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,11 +23,16 @@
 
 #include "common/log.h"
 #include "portus/ring.h"
+#include "store/hand.h"
 #include "store/pull.h"
 
-#define RECORDS_A_TURN 16
+#define RECORDS_A_TURN 16 /* of a ring */
+#define ALL_A_TURN 128    /* of all: others are heard meanwhile */
 #define RINGS 1024
+#define RINGS_USER 256 /* where strangers come, who share the descriptors that there are */
 #define DRAFTS 4096
+#define DRAFTS_USER 512
+#define LISTED 8192 /* bytes of a list of one file */
 #define SHARE_STEP (16ull << 20)
 #define LANDS (256u << 10) /* bytes of a record that may come straight into the pool, at least */
 
@@ -63,20 +68,20 @@ static struct draft *drafts;
 /* Whether one user has as many as there may be: nobody else's are fewer for it. */
 static bool many_drafts(const struct store *store, uint32_t peer)
 {
-    unsigned count = 0;
+    unsigned count = 0, most = store->strangers ? DRAFTS_USER : DRAFTS;
 
     for (const struct draft *draft = drafts; draft != NULL; draft = draft->next)
         count += store->peer[draft->peer].uid == store->peer[peer].uid;
-    return count >= DRAFTS;
+    return count >= most;
 }
 
 static bool many_rings(const struct store *store, uint32_t peer)
 {
-    unsigned count = 0;
+    unsigned count = 0, most = store->strangers ? RINGS_USER : RINGS;
 
     for (const struct ring *ring = rings; ring != NULL; ring = ring->next)
         count += store->peer[ring->peer].uid == store->peer[peer].uid;
-    return count >= RINGS;
+    return count >= most;
 }
 
 void pulled_free(struct pulled *pulled)
@@ -133,6 +138,7 @@ static int seal(struct store *store, struct draft *draft, const struct far_name 
 {
     struct pool_attributes attributes;
     struct pool_draft *whole = draft->pulled.draft;
+    uint32_t uid = store->peer[draft->peer].uid;
     struct range gap;
     struct stat status;
     int error;
@@ -146,8 +152,14 @@ static int seal(struct store *store, struct draft *draft, const struct far_name 
         strcpy(draft->path, name->path);
         error = status.st_nlink == 0 ? -ENOENT : 0;
     } else {
-        if (fstat(draft->name, &status) < 0)
-            return -errno;
+        error = hand_stat(uid, draft->name, &status);
+        if (error == -ETIMEDOUT)
+            draft->name = -1; /* it is not ours any more */
+        if (error != 0)
+            return error;
+        /* A name is no right to the file: what stands for it, its owner has saved. */
+        if (store->shared && (!S_ISREG(status.st_mode) || (status.st_uid != uid && uid != 0)))
+            return -EPERM;
         error = status.st_nlink == 0
                     ? -ENOENT
                     : store_path(store, draft->name, draft->path, sizeof(draft->path));
@@ -166,6 +178,7 @@ void pull_seal(struct store *store, uint32_t peer, const struct portus_message *
                const struct far_name *name)
 {
     struct draft **at = find(peer, store->serial[peer], message->value);
+    uint32_t uid = store->peer[peer].uid;
     uint64_t number = 0;
     int error = -ENOENT;
 
@@ -178,36 +191,76 @@ void pull_seal(struct store *store, uint32_t peer, const struct portus_message *
             drop(at);
     }
     store_answer(store, peer, store->serial[peer], message->value, error, number);
+    if (error == -ETIMEDOUT && name == NULL)
+        store_shun(store, uid);
 }
 
-int pull_draft(struct store *store, uint32_t peer, const struct portus_message *message, int fd,
-               const struct far_name *name)
+/* What the agent says that the file is, in a list of one: of its own versions it may say so. When
+ * the file is whole it is asked itself (take.c). */
+static int said_key(int fd, struct pool_key *key)
+{
+    const struct listing_entry *entry;
+    struct listing listing;
+    struct stat status;
+    const char *path;
+    size_t at = 0;
+    int error;
+
+    if (!listing_sealed(fd) || fstat(fd, &status) < 0 || status.st_size > LISTED)
+        return -EPROTO;
+    error = listing_load(&listing, fd);
+    if (error != 0)
+        return error;
+    entry = listing_next(&listing, &at, &path);
+    if (entry != NULL)
+        *key = store_key_of(entry, 0);
+    listing_free(&listing);
+    return entry != NULL ? 0 : -EPROTO;
+}
+
+/* Of a draft whose file is on this machine. A name (O_PATH) is closed without asking its file
+ * system; what else may be asked, the user's own may answer never. */
+static int name_draft(struct store *store, struct draft *draft, uint32_t uid, const int *fds,
+                      unsigned count)
+{
+    int error = 0;
+
+    if ((fcntl(fds[0], F_GETFL) & O_PATH) == 0)
+        return -EPROTO;
+    draft->name = fcntl(fds[0], F_DUPFD_CLOEXEC, 3);
+    if (draft->name < 0)
+        return -errno;
+    if (!store->shared)
+        error = store_key(draft->name, &draft->pulled.key);
+    else
+        error = count == 2 ? said_key(fds[1], &draft->pulled.key) : -ENOENT;
+    draft->pulled.key.owner = uid;
+    return error != 0 ? error : store_path(store, draft->name, draft->path, sizeof(draft->path));
+}
+
+int pull_draft(struct store *store, uint32_t peer, const struct portus_message *message,
+               const int *fds, unsigned count, const struct far_name *name)
 {
     uint32_t ring = message->flags >> 16, file = message->flags & 0xffff;
     struct draft *draft;
-    int error;
+    int error = 0;
 
     /* From here on the number is another file's. */
     for (draft = drafts; draft != NULL; draft = draft->next)
         if (draft->peer == peer && draft->serial == store->serial[peer] && draft->ring == ring &&
             draft->file == file && draft->to > message->size)
             draft->to = message->size;
-    if ((fd < 0 && name == NULL) || many_drafts(store, peer))
+    if ((count == 0 && name == NULL) || many_drafts(store, peer))
         return 0; /* it is copied whole */
     draft = calloc(1, sizeof(*draft));
     if (draft == NULL)
         return 0;
+    draft->name = -1;
     if (name != NULL) {
-        draft->name = -1;
         draft->pulled.key = name->key;
         strcpy(draft->path, name->path);
-        error = 0;
     } else {
-        draft->name = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-        error = draft->name < 0 ? -errno : store_key(fd, &draft->pulled.key);
-        draft->pulled.key.owner = store->peer[peer].uid;
-        if (error == 0)
-            error = store_path(store, fd, draft->path, sizeof(draft->path));
+        error = name_draft(store, draft, store->peer[peer].uid, fds, count);
     }
     if (error == 0)
         error = pool_begin(store->pool, &draft->pulled.key, &draft->pulled.draft);
@@ -216,7 +269,7 @@ int pull_draft(struct store *store, uint32_t peer, const struct portus_message *
         if (draft->name >= 0)
             close(draft->name);
         free(draft);
-        return 0;
+        return error == -EPROTO ? error : 0;
     }
     draft->peer = peer;
     draft->serial = store->serial[peer];
@@ -249,7 +302,7 @@ static void close_ring(struct ring **at)
     if (ring->base != NULL)
         munmap((void *)ring->base, MAPPED);
     if (ring->fd >= 0)
-        close(ring->fd);
+        hand_close_all(&ring->fd, 1); /* it may be the last: then all its memory is freed */
     reel_close(ring->reel);
     free(ring);
 }
@@ -291,8 +344,7 @@ int pull_ring(struct store *store, uint32_t peer, const struct portus_message *m
         goto refuse;
     if (far ? message->flags == 0 : fd < 0)
         return 0;
-    /* One that could become smaller under a mapping is none of ours. */
-    if (many_rings(store, peer) || (!far && (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0))
+    if (many_rings(store, peer))
         goto refuse;
     error = -ENOMEM;
     ring = calloc(1, sizeof(*ring));
@@ -490,8 +542,30 @@ static bool copy(struct store *store, struct ring *ring)
     return true;
 }
 
+static void distrust(const struct store *store, struct ring *ring)
+{
+    if (!store->shared || store_may_tell())
+        log_warn("process %u: its ring makes no sense at record %llu: its files are read",
+                 store->peer[ring->peer].pid, (unsigned long long)ring->position);
+    spoil(ring);
+    ring->position = ring->upto;
+}
+
+/* The next turn begins behind that ring. */
+static void turn_to(struct ring *last)
+{
+    struct ring **end = &last->next;
+
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = rings;
+    rings = last->next;
+    last->next = NULL;
+}
+
 bool pull_turn(struct store *store)
 {
+    unsigned left = ALL_A_TURN;
     bool more = false;
 
     for (struct ring *ring = rings; ring != NULL; ring = ring->next) {
@@ -501,16 +575,15 @@ bool pull_turn(struct store *store)
                                             : copy(store, ring);
 
             if (!right) {
-                log_warn("process %u: its ring makes no sense at record %llu: its files are read",
-                         store->peer[ring->peer].pid, (unsigned long long)ring->position);
-                spoil(ring);
-                ring->position = ring->upto;
+                distrust(store, ring);
                 break;
             }
-            if (ring->reel == NULL)
+            if (ring->reel == NULL) {
                 ring->position++;
-            else if (ring->position == before)
+                left--;
+            } else if (ring->position == before) {
                 break; /* it comes when it comes */
+            }
         }
         more |= ring->position < ring->upto && ring->reel == NULL;
         if (ring->asked && ring->position == ring->upto) {
@@ -520,6 +593,10 @@ bool pull_turn(struct store *store)
             store_tell(store, peer, serial, PORTUS_OP_STORE_PULLED, ring->id, 0, ring->upto);
             if (store->serial[peer] != serial)
                 return true; /* it was hung up, and its rings are gone */
+        }
+        if (left < RECORDS_A_TURN) {
+            turn_to(ring);
+            return true;
         }
     }
     return more;

@@ -20,12 +20,13 @@ struct pulled {
 void pulled_free(struct pulled *pulled);
 
 /* A peer's messages of these kinds. 0 or a negative errno: it broke the protocol. pull_ring
- * takes fd (-1: the ring is of no use any more); pull_draft does not (-1: nothing is wanted of
- * that file). Of a peer on another machine name is in the place of a file, and flags say whether
- * there is a ring. */
+ * takes fd, which is memory (-1: the ring is of no use any more); pull_draft takes none of its
+ * descriptors: the file, O_PATH, and where the store is shared a listing of it (none: nothing is
+ * wanted of that file). Of a peer on another machine name is in the place of a file, and flags say
+ * whether there is a ring. */
 int pull_ring(struct store *store, uint32_t peer, const struct portus_message *message, int fd);
-int pull_draft(struct store *store, uint32_t peer, const struct portus_message *message, int fd,
-               const struct far_name *name);
+int pull_draft(struct store *store, uint32_t peer, const struct portus_message *message,
+               const int *fds, unsigned count, const struct far_name *name);
 int pull_more(struct store *store, uint32_t peer, const struct portus_message *message);
 void pull_drop(uint32_t peer, uint32_t serial, uint32_t id);
 

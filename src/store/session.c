@@ -308,23 +308,30 @@ static int queue(struct store *store, unsigned place, const struct portus_messag
     return 0;
 }
 
+/* Memory: to ask it for bytes never blocks. One that could become smaller under a mapping is none
+ * of ours. */
+static bool is_ring(int fd)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+
+    return seals >= 0 && (seals & F_SEAL_SHRINK);
+}
+
 /* What belongs to pulling. 0, or a negative errno: hang up. */
 static int hear_pull(struct store *store, unsigned place, const struct portus_message *message,
                      const int *fds, unsigned count)
 {
-    int error;
+    int error = -EPROTO;
 
     switch (message->op) {
     case PORTUS_OP_STORE_RING:
-        if (count <= 1)
+        if (count == 0 || (count == 1 && is_ring(fds[0])))
             return pull_ring(store, place, message, count == 1 ? fds[0] : -1);
         break;
     case PORTUS_OP_STORE_DRAFT:
-        error = count <= 1 ? pull_draft(store, place, message, count == 1 ? fds[0] : -1, NULL)
-                           : -EPROTO;
-        for (unsigned i = 0; i < count; i++)
-            close(fds[i]);
-        return error;
+        if (count <= 2)
+            error = pull_draft(store, place, message, fds, count, NULL);
+        break;
     case PORTUS_OP_STORE_PULL:
         if (count == 0)
             return pull_more(store, place, message);
@@ -343,8 +350,8 @@ static int hear_pull(struct store *store, unsigned place, const struct portus_me
         break;
     }
     for (unsigned i = 0; i < count; i++)
-        close(fds[i]);
-    return -EPROTO;
+        let_go(fds[i]);
+    return error;
 }
 
 int store_hear_plain(struct store *store, unsigned place, const struct portus_message *message)
@@ -416,8 +423,7 @@ static int hear(struct store *store, unsigned place)
             store_answer(store, place, store->serial[place], message.value, 0, 0);
         return error != 0 ? error : store->shared ? -EAGAIN : 0; /* that is done first */
     }
-    if (message.op >= PORTUS_OP_STORE_RING && message.op <= PORTUS_OP_STORE_SEAL &&
-        peer->welcomed && !store->shared)
+    if (message.op >= PORTUS_OP_STORE_RING && message.op <= PORTUS_OP_STORE_SEAL && peer->welcomed)
         return hear_pull(store, place, &message, fds, count);
     for (unsigned i = 0; i < count; i++)
         let_go(fds[i]);
@@ -429,8 +435,7 @@ static int hear(struct store *store, unsigned place)
         peer->welcomed = true;
         peer->job = message.size;
         pool_look(store->pool, &state);
-        if (!store->shared) /* rings are for a portusd of one's own */
-            answer.flags = PORTUS_WELCOME_STORE | (state.durable ? PORTUS_WELCOME_DURABLE : 0);
+        answer.flags = PORTUS_WELCOME_STORE | (state.durable ? PORTUS_WELCOME_DURABLE : 0);
         error = portus_message_send(peer->socket, &answer, NULL, 0);
         return error == -EAGAIN ? -ECONNRESET : error; /* it would wait for it in vain */
     }

@@ -3,7 +3,7 @@
 # files that change, that end, that never answer, requests for what is not theirs, crowds, silence.
 # Right: each loses its connection at most; no descriptor is kept, no byte of another user shown, and who
 # behaves is served meanwhile. And the other way: an agent and portusctl that talk to a portusd which is none.
-# run: script root timeout=240
+# run: script root timeout=400
 import fcntl
 import os
 import random
@@ -15,7 +15,8 @@ import subprocess
 import time
 
 from lib import agents, program, stores, trial
-from lib.stores import ALIVE, BYTES, CANCEL, DONE, FILE, HELLO, IMPORT, KEEP, PIN, READ, RENAMED, ROOM, SETTLE, VIEW, WELCOME, Talk, message
+from lib.stores import (ALIVE, BYTES, CANCEL, DONE, DRAFT, DROP, FILE, HELLO, IMPORT, KEEP, PIN, PULL, PULLED, READ, RENAMED, RING, ROOM, SEAL,
+                        SETTLE, VIEW, WELCOME, Talk, message)
 
 GOOD, BAD = 60101, 60102
 store = stores.Store(config="default sessions 16 bytes 32M\n")
@@ -85,22 +86,105 @@ def garbage():
         talk.close()
 
 
+def entry(path, handle=8, path_bytes=None):
+    raw = path.encode() + b"\0"
+    return struct.pack("<Qq16sII128sII", 5000, 1, b"", 1, handle, b"", path_bytes or len(raw), 0) + raw + bytes(-len(raw) % 8)
+
+
+def memory(data, seal=True):
+    fd = os.memfd_create("m", os.MFD_ALLOW_SEALING)
+    os.write(fd, data)
+    if seal:
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+    return fd
+
+
+def alive(talk):
+    try:
+        return talk.ask(ALIVE)
+    except OSError:
+        return None
+
+
+RECORDS = 16384
+RIGHT = (1, 0, 0, 4000, 3)  # a record
+
+
+def ring(*some):
+    fd = os.memfd_create("r", os.MFD_ALLOW_SEALING)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+    for i, record in enumerate(some):
+        os.pwrite(fd, struct.pack("<QQQII", *record), i * 32)
+    os.pwrite(fd, b"BAD!" * 1000, RECORDS * 32)
+    return fd
+
+
+def many_rings():
+    """More than one user may have."""
+    os.chdir(bad)
+    fds = [os.open("d", os.O_PATH), memory(entry(bad + "/d"))]
+    talks = [Talk(store) for _ in range(4)]
+    for i in range(1200):
+        try:
+            talks[i % 4].send(message(RING, i + 1), one := ring(RIGHT))
+            os.close(one)
+            talks[i % 4].send(message(DRAFT, i + 1, 0, flags=(i + 1) << 16 | 3), *fds)
+        except OSError:
+            talks[i % 4] = Talk(store)
+    time.sleep(5)
+
+
+def rings():
+    """Rings that are none, of lying records, that end in the middle; drafts without files, of foreign ones, never ended."""
+    signal.signal(signal.SIGIO, signal.SIG_IGN)
+    os.chdir(bad)
+    chance = random.Random(9)
+    with open("d", "wb") as f:
+        f.write(b"BAD!" * 1000)
+    names = [os.open("d", os.O_PATH), os.open("/etc/passwd", os.O_PATH), os.open("/dev/null", os.O_PATH), os.open("/", os.O_PATH)]
+    lists = [memory(entry(bad + "/d")), memory(b""), memory(b"x" * 9000), memory(entry(bad + "/d"), seal=False)]
+    for fd in (os.open("/etc/passwd", os.O_RDONLY), os.memfd_create("plain"), os.open("/dev/zero", os.O_RDONLY), names[0], leased("r", bytes(5000))):
+        talk = Talk(store)
+        talk.send(message(RING, 1), fd)
+        trial.expect(not alive(talk), "a ring that is none is taken")
+    for name in (os.open("d", os.O_RDONLY), os.open("/dev/null", os.O_RDWR)):
+        talk = Talk(store)
+        talk.send(message(DRAFT, 5, 0, flags=1 << 16 | 3), name, lists[0])
+        trial.expect(not alive(talk), "a draft of a file that is open is taken")
+    for what in [RIGHT, (2, 0, 0, 4000, 3), (1, 1 << 63, 0, 4000, 3), (1, 0, 1 << 62, 4000, 3), (1, 0, 0, 0xffffffff, 3), (1, 0, 1 << 20, 4000, 3),
+                 (1, 0, 0, 4000, 4)] + [tuple(chance.getrandbits(chance.choice([2, 12, 32])) for _ in range(5)) for _ in range(60)]:
+        for name in names[:2] if what is RIGHT else names[:1]:
+            talk = Talk(store)
+            talk.send(message(RING, 1), ring(what))
+            talk.send(message(DRAFT, 5, 0, flags=1 << 16 | 3), name, chance.choice(lists[:1] * 5 + lists))
+            talk.send(message(PULL, 1, 1))
+            answer = talk.receive()
+            trial.expect(answer is None or answer[0] == PULLED, f"{what}: {answer}")
+            if answer:
+                answer = talk.ask(SEAL, value=5, size=4000, time=7)
+                trial.expect(answer is None or answer[0] == DONE and (answer[4] < 0 or name == names[0]), f"{what}: {answer}")
+            talk.close()
+    talk = Talk(store)
+    talk.send(message(RING, 1), ring(RIGHT))
+    talk.send(message(DRAFT, 5, 0, flags=1 << 16 | 3), names[0], lists[0])
+    talk.send(message(PULL, 1, RECORDS + 1))
+    trial.expect(not alive(talk), "more records than a ring has")
+    for _ in range(300):
+        talk = Talk(store) if chance.random() < 0.2 else talk
+        try:
+            op = chance.choice([RING, DRAFT, PULL, DROP, SEAL])
+            fds = {RING: [ring(RIGHT)], DRAFT: [names[0], lists[0]]}.get(op, [])
+            talk.send(message(op, chance.randrange(3), chance.choice([0, 0, 1, chance.getrandbits(64)]), flags=chance.choice([1 << 16 | 3, 0, 3])), *fds)
+            for fd in fds[:1] if op == RING else []:
+                os.close(fd)
+        except OSError:
+            talk = Talk(store)
+
+
 def listings():
     """What is said to be a list of files: not sealed, cut, overlong, of strange paths and handles."""
     signal.signal(signal.SIGIO, signal.SIG_IGN)
     os.chdir(bad)
-
-    def entry(path, handle=8, path_bytes=None, name=None):
-        raw = path.encode() + b"\0"
-        return struct.pack("<Qq16sII128sII", 5000, 1, b"", 1, handle, b"", path_bytes or len(raw), 0) + raw + bytes(-len(raw) % 8)
-
-    def memory(data, seal=True):
-        fd = os.memfd_create("m", os.MFD_ALLOW_SEALING)
-        os.write(fd, data)
-        if seal:
-            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
-        return fd
-
     rng = random.Random(3)
     one = entry(bad + "/l")
     lists = [b"", b"x" * 1000, one, one[:-1], one * 500, entry("relative"), entry("/x", handle=129), entry("/x", path_bytes=0xffffffff),
@@ -350,6 +434,13 @@ try:
     trial.expect(agents.until(lambda: descriptors() <= before + 1, 5), f"descriptors {descriptors()}, before {before}")
     serves()
     stores.as_user(BAD, imports)
+    serves()
+    stores.as_user(BAD, rings)
+    child = beside(many_rings)
+    serves()
+    trial.expect(descriptors() < before + 900, f"portusd holds {descriptors()} descriptors")
+    os.waitpid(child, 0)
+    trial.expect(agents.until(lambda: descriptors() <= before + 1, 5), f"descriptors {descriptors()}, before {before}")
     serves()
     store.process.send_signal(signal.SIGSTOP)
     child, most = beside(long_listings), 0

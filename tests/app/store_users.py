@@ -27,7 +27,7 @@ def bytes_of(seed, size=3 << 20):
     return bytes(range(seed, seed + 128)) * (size // 128) + b"end"
 
 
-store = stores.Store(config="default sessions 8\n")
+store = stores.Store(config="default sessions 8\n", PORTUS_LOG="debug")
 try:
     a, b = stores.home(A), stores.home(B)
     one, two = os.path.join(a, "m.pt"), os.path.join(b, "m.pt")
@@ -131,6 +131,20 @@ try:
     trial.expect({i: look(os.path.join(a, f"ck-1/{i}.pt")) for i in range(3)} == whole, "another set")
     for v in store.versions(A, os.path.join(a, "ck-1")) + store.versions(A, os.path.join(a, "ck")):
         store.ctl(A, "rm", v["path"], "--version", str(v["commit"]))
+
+    # What is saved is pulled out of the ring: the daemon has it when the program is through, and it is that user's.
+    program.run(["dash", "-c", "for i in 1 2 3; do dd if=/dev/urandom of=p$i.pt bs=1M count=3; sleep 0.5; done"], b,
+                program.environment(f"{trial.JOB}-{B}", "all", PORTUS_STORE=store.name), 30, **stores.user(B))
+    for i in (1, 2, 3):
+        store.kept(B, os.path.join(b, f"p{i}.pt"), 1)
+    trial.expect(", 0 of them from the file" in store.said(), f"nothing is pulled out of a ring: {store.said()}")
+    trial.expect(store.versions(A, b) == [], "A sees what B has saved")
+    before = {i: look(os.path.join(b, f"p{i}.pt")) for i in (1, 2, 3)}
+    for i in (1, 2, 3):
+        os.unlink(os.path.join(b, f"p{i}.pt"))
+        store.ctl(B, "restore", os.path.join(b, f"p{i}.pt"))
+        trial.expect(look(os.path.join(b, f"p{i}.pt")) == before[i], "pulled, and comes back as something else")
+        store.ctl(B, "rm", os.path.join(b, f"p{i}.pt"), "--version", str(store.versions(B, os.path.join(b, f"p{i}.pt"))[-1]["commit"]))
 
     # Quotas: B's older versions make room for its newer ones, A's do not.
     store.write_config(f"default sessions 8\nkeep 1\nuser {B} bytes 10M sessions 4 # three files\n")

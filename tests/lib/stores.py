@@ -16,6 +16,7 @@ CTL = os.path.join(program.BUILD, "portusctl")
 DAEMON = os.path.join(program.BUILD, "portusd")
 OWNER = 60100  # runs portusd
 MAGIC, HELLO, WELCOME, FILE, DONE, PIN, REMOVE, ROOM, RENAMED, CANCEL = 0x50545553, 1, 2, 64, 65, 66, 67, 68, 69, 70
+RING, DRAFT, PULL, PULLED, DROP, SEAL = 71, 72, 73, 74, 75, 76
 VIEW, READ, BYTES, ALIVE = 80, 81, 82, 83
 IMPORT, KEEP, SETTLE = 104, 105, 106
 

@@ -152,6 +152,7 @@ $(B)/portus-run: scripts/portus-run
 # No such device here: what libpmem2 tells of one is the test's.
 $(B)/tests/unit/pool_badblocks_test: LDFLAGS += -Wl,--wrap=pmem2_badblock_context_new,--wrap=pmem2_badblock_next,--wrap=pmem2_badblock_clear,--wrap=pmem2_badblock_context_delete
 
+$(B)/tests/unit/rdma_wait_test: $(filter %/lane.o %/rdma.o %/rdma_fetch.o %/rdma_files.o %/rdma_offer.o %/rdma_buffers.o,$(TRANSPORT))
 $(B)/tests/unit/pool_evict_test: $(B)/src/store/evict.o
 $(filter $(B)/tests/unit/pool_%,$(UNIT)): $(B)/%: %.c $(POOL) $(COMMON)
 	@mkdir -p $(@D)

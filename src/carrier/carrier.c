@@ -331,7 +331,7 @@ static int turn(struct carrier *carrier)
 
     events[0] = (struct pollfd){.fd = full ? -1 : carrier->local, .events = POLLIN};
     events[1] = (struct pollfd){.fd = wire_descriptor(wire), .events = wire_events(wire, &ready)};
-    count += carrier->store.kind->watch(carrier->store.lane, events + 2, 8);
+    count += carrier->store.kind->watch(carrier->store.lane, events + 2, 8, &ready);
     if (poll(events, count, ready ? 0 : 1000) < 0 && errno != EINTR)
         return -errno;
     error = carrier->store.kind->turn(carrier->store.lane);

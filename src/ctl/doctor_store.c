@@ -71,7 +71,7 @@ static int hear(struct probe *probe, struct portus_message *message)
             return -ETIMEDOUT;
         events[0].fd = wire_descriptor(store->wire);
         events[0].events = wire_events(store->wire, &ready);
-        count += store->kind->watch(store->lane, events + 1, 8);
+        count += store->kind->watch(store->lane, events + 1, 8, &ready);
         if (!ready)
             poll(events, count, 100);
         error = store->kind->turn(store->lane);

@@ -71,8 +71,9 @@ void rdma_lane_unmake(struct lane *lane)
 }
 
 /* All completions that are there. One may break the link, and take the lane with it. */
-void rdma_lane_poll(struct lane *lane)
+bool rdma_lane_poll(struct lane *lane)
 {
+    bool any = false;
     struct ibv_cq *of;
     void *context;
     struct ibv_wc wc;
@@ -86,10 +87,12 @@ void rdma_lane_poll(struct lane *lane)
         int n = ibv_poll_cq(lane->cq, 1, &wc);
 
         if (n == 0)
-            return;
+            break;
+        any = true;
         if (n < 0)
             rdma_break(lane->link, -EIO, "the device's completions cannot be read");
         else
             rdma_work_through(lane, &wc);
     }
+    return any;
 }

@@ -48,10 +48,12 @@ void rdma_break(struct verbs_link *link, int error, const char *format, ...)
         rdma_lane_unmake(&link->lane[i]);
 }
 
-void rdma_link_turn(struct verbs_link *link)
+bool rdma_link_turn(struct verbs_link *link)
 {
+    bool any = false, broken = link->state == VERBS_BROKEN;
+
     for (unsigned i = 0; i < VERBS_LANES && link->state != VERBS_BROKEN; i++)
-        rdma_lane_poll(&link->lane[i]);
+        any |= rdma_lane_poll(&link->lane[i]);
     rdma_work_give(link);
     if (link->state != VERBS_BROKEN && rdma_now() > link->deadline &&
         (link->state == VERBS_BEGINS || rdma_work_waits(link)))
@@ -59,6 +61,7 @@ void rdma_link_turn(struct verbs_link *link)
                    link->state == VERBS_BEGINS ? "the other end does not connect within %u ms"
                                                : "the other end has not answered for %u ms",
                    link->verbs->options.answer_ms);
+    return any || broken != (link->state == VERBS_BROKEN);
 }
 
 /* ---- the end that dials ---- */

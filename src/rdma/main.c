@@ -114,14 +114,18 @@ static int descriptor(const struct verbs *verbs)
     return verbs->epoll;
 }
 
-static void turn(struct verbs *verbs)
+static bool turn(struct verbs *verbs)
 {
     struct rdma_cm_event *event;
+    bool any = false;
 
-    for (unsigned i = 0; i < EVENTS_A_TURN && rdma_get_cm_event(verbs->events, &event) == 0; i++)
+    for (unsigned i = 0; i < EVENTS_A_TURN && rdma_get_cm_event(verbs->events, &event) == 0; i++) {
         rdma_event(verbs, event);
+        any = true;
+    }
     for (struct verbs_link *link = verbs->links; link != NULL; link = link->next)
-        rdma_link_turn(link);
+        any |= rdma_link_turn(link);
+    return any;
 }
 
 static void give(struct verbs *verbs)

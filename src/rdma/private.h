@@ -120,7 +120,7 @@ bool rdma_nearer(const struct sockaddr *by, struct sockaddr_storage *address);
 /* lane.c: a queue pair's things. 0 or a negative errno; why is the link's. */
 int rdma_lane_make(struct lane *lane, struct ibv_pd *pd, unsigned depth);
 void rdma_lane_unmake(struct lane *lane); /* no access to memory by it any more */
-void rdma_lane_poll(struct lane *lane);
+bool rdma_lane_poll(struct lane *lane);   /* whether there was any completion */
 
 /* memory.c: registered memory */
 int rdma_keep(struct verbs *verbs, void *memory, size_t length, char *why);
@@ -137,7 +137,7 @@ void rdma_withdraw_all(struct verbs_link *link);
 /* link.c: sessions */
 void rdma_break(struct verbs_link *link, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void rdma_link_turn(struct verbs_link *link);
+bool rdma_link_turn(struct verbs_link *link); /* whether anything has happened */
 void rdma_event(struct verbs *verbs, struct rdma_cm_event *event); /* acknowledges it */
 
 /* work.c: READs and WRITEs under way */

@@ -310,7 +310,7 @@ unsigned far_events(struct far *far, struct pollfd *events, unsigned room, bool 
     events[0] =
         (struct pollfd){.fd = wire_descriptor(far->wire), .events = wire_events(far->wire, ready)};
     *ready |= far->failed != 0;
-    return 1 + far->kind->watch(far->lane, events + 1, room - 1);
+    return 1 + far->kind->watch(far->lane, events + 1, room - 1, ready);
 }
 
 int far_step(struct far *far)

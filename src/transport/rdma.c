@@ -27,6 +27,7 @@
 const struct verbs_ops *rdma_ops;
 static struct verbs *verbs;
 static pid_t process; /* whose it is: a forked child has none */
+static bool moved;    /* something has happened since it was waited for last */
 
 /* The process's part, once. */
 static int begin(void)
@@ -247,12 +248,19 @@ static int open_lane(struct lane **out, struct wire *wire, const struct transpor
     return 0;
 }
 
-static unsigned watch(struct lane *lane, struct pollfd *events, unsigned room)
+/*
+ * Nothing may be waited for that does not come by itself: what was asked for since the last turn
+ * goes out here. And a turn of one lane takes note of what has happened to all, and may give
+ * buffers back that another one waits for: so it is waited only after turns in which nothing
+ * happened at all.
+ */
+static unsigned watch(struct lane *lane, struct pollfd *events, unsigned room, bool *ready)
 {
-    unsigned count = transport_tcp.watch(lane->other, events, room);
+    unsigned count = transport_tcp.watch(lane->other, events, room, ready);
 
-    rdma_ops->give(
-        verbs); /* what was asked for since its last turn: else it is waited for in vain */
+    rdma_ops->give(verbs);
+    *ready |= moved || (lane->link != NULL && rdma_ops->state(lane->link) == VERBS_BROKEN);
+    moved = false;
     if (count < room)
         events[count++] = (struct pollfd){.fd = rdma_ops->descriptor(verbs), .events = POLLIN};
     return count;
@@ -260,7 +268,7 @@ static unsigned watch(struct lane *lane, struct pollfd *events, unsigned room)
 
 static int turn(struct lane *lane)
 {
-    rdma_ops->turn(verbs);
+    moved |= rdma_ops->turn(verbs);
     if (lane->client != NULL)
         rdma_offer_turn(lane);
     else

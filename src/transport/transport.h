@@ -86,8 +86,9 @@ struct transport_kind {
     int (*open)(struct lane **out, struct wire *wire, const struct transport_client *client);
     void (*close)(struct lane *lane); /* reads that are not done are forgotten, not called */
 
-    /* What else to poll; and what to do when any of it, or the wire, has something. */
-    unsigned (*watch)(struct lane *lane, struct pollfd *events, unsigned room);
+    /* What else to poll; and what to do when any of it, or the wire, has something. *ready is set
+     * where there is something to do already, so that it is not waited for. */
+    unsigned (*watch)(struct lane *lane, struct pollfd *events, unsigned room, bool *ready);
     int (*turn)(struct lane *lane);
 
     /* -ENOMSG: it is no message of the lane's. Another error: the session ends. */

@@ -29,7 +29,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#define VERBS_VERSION 2u
+#define VERBS_VERSION 3u
 #define VERBS_WHY 256
 #define VERBS_SECRET 32
 #define VERBS_LANES 8 /* of a link at most */
@@ -67,9 +67,10 @@ struct verbs_ops {
     /* 0 or a negative errno; then why says what to do. Of a process: once. */
     int (*begin)(struct verbs **out, const struct verbs_options *options, char *why);
     void (*end)(struct verbs *verbs);
-    /* Readable when turn has something to do. turn never waits. */
+    /* Readable when turn has something to do. turn never waits. It looks at all links, whoever's
+     * turn it is: true: something has happened, perhaps to a link that was asked before it had. */
     int (*descriptor)(const struct verbs *verbs);
-    void (*turn)(struct verbs *verbs);
+    bool (*turn)(struct verbs *verbs);
 
     /* Memory that bytes are read into and pushed from. -EOPNOTSUPP: this kind cannot be
      * (a mapping of a file with DAX). Registered with every device that comes. */

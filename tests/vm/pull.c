@@ -35,6 +35,8 @@
 #define JOB (1u << 20)
 #define ALIEN 0xeeeeeeeeeeeeeeeeull
 #define BUFFERS 32 /* in DRAM, where the pool cannot be registered */
+#define IDLE_MS 5000
+#define SINGLES 20
 
 struct hello {
     uint8_t secret[VERBS_SECRET];
@@ -80,20 +82,20 @@ static void receive_all(int fd, void *bytes, size_t n)
         die("receive");
 }
 
-/* One turn, and a wait until there is something to do. */
-static void turn(struct verbs *verbs)
+/* A wait until there is something to do, and a turn, as portusd's loop: what has not gone out by then waits as long. */
+static void turn(struct verbs *verbs, int milliseconds)
 {
     struct pollfd event = {.fd = ops->descriptor(verbs), .events = POLLIN};
 
-    ops->turn(verbs);
-    poll(&event, 1, 20);
+    ops->give(verbs);
+    poll(&event, 1, milliseconds);
     ops->turn(verbs);
 }
 
 static void until_ready(struct verbs *verbs, struct verbs_link *link)
 {
     while (ops->state(link) == VERBS_BEGINS)
-        turn(verbs);
+        turn(verbs, 100);
     if (ops->state(link) != VERBS_READY) {
         printf("broken %d %s\n", ops->error(link), ops->why(link));
         exit(3);
@@ -161,7 +163,7 @@ static void pull(struct verbs *verbs, struct verbs_link *link, struct pool *pool
                 break;
             asked += JOB;
         }
-        turn(verbs);
+        turn(verbs, IDLE_MS);
         if (ops->state(link) == VERBS_BROKEN) {
             uint64_t alien = 0;
 
@@ -189,6 +191,37 @@ static void pull(struct verbs *verbs, struct verbs_link *link, struct pool *pool
            (processor() - busy) / ((double)hello->bytes / (1 << 30)));
 }
 
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* One READ after the other, each waited for. */
+static void read_singly(struct verbs *verbs, struct verbs_link *link, struct pool *pool,
+                        const struct verbs_source *from)
+{
+    char *to = pool->buffer != NULL ? pool->buffer : pool->base;
+    double took[SINGLES];
+    uint64_t cookie;
+
+    for (unsigned i = 0; i < SINGLES; i++) {
+        double begin = now();
+
+        if (ops->read(link, from, to, JOB, i) != 0)
+            die("read");
+        while (!ops->done(link, &cookie)) {
+            turn(verbs, IDLE_MS);
+            if (ops->state(link) == VERBS_BROKEN)
+                broken(link, begin);
+        }
+        took[i] = now() - begin;
+    }
+    qsort(took, SINGLES, sizeof(took[0]), by_value);
+    printf("single %.1f ms, %.1f at most\n", took[SINGLES / 2] * 1e3, took[SINGLES - 1] * 1e3);
+}
+
 static void push(struct verbs *verbs, struct verbs_link *link, struct pool *pool,
                  const struct hello *hello, struct verbs_source to)
 {
@@ -208,7 +241,7 @@ static void push(struct verbs *verbs, struct verbs_link *link, struct pool *pool
                 break;
             asked += JOB;
         }
-        turn(verbs);
+        turn(verbs, IDLE_MS);
         if (ops->state(link) == VERBS_BROKEN)
             broken(link, begin);
         while (ops->done(link, &cookie))
@@ -264,10 +297,11 @@ static int serve(int argc, char **argv)
     receive_all(control, &back, sizeof(back));
     pull(verbs, link, &pool, &hello, steps);
     printf("equal %d\n", portus_crc32(0, pool.base, hello.bytes) == hello.crc);
+    read_singly(verbs, link, &pool, &steps[0]);
     push(verbs, link, &pool, &hello, back);
     /* Who sent last hangs up last. */
     while (ops->state(link) == VERBS_READY)
-        turn(verbs);
+        turn(verbs, 100);
     printf("end %s\n", ops->why(link));
     ops->close(link);
     ops->end(verbs);
@@ -329,7 +363,7 @@ static int offer(int argc, char **argv)
     send_all(control, &back, sizeof(back));
     begin = now();
     while (came < hello.bytes / JOB) {
-        turn(verbs);
+        turn(verbs, 20);
         if (ops->state(link) == VERBS_BROKEN)
             broken(link, begin);
         while (ops->pushed(link, &number))

@@ -282,10 +282,11 @@ static int hear(struct lane *lane, const struct portus_message *message, const v
 {
     bool store = lane->client == NULL;
 
-    if (message->op == PORTUS_OP_RDMA_STEP && store)
-        return rdma_hear_step(lane, message, bytes, length);
     if (message->op < PORTUS_OP_RDMA_WANT || message->op > PORTUS_OP_RDMA_FREE)
         return transport_tcp.hear(lane->other, message, bytes, length);
+    moved = true; /* what that allows is done in the next turn */
+    if (message->op == PORTUS_OP_RDMA_STEP && store)
+        return rdma_hear_step(lane, message, bytes, length);
     if (length != 0)
         return -EPROTO;
     switch (message->op) {

@@ -259,6 +259,23 @@ static void test_out(void **state)
     assert_int_equal(ended[0], 4);
 }
 
+/* Of a file: what a client has put where it can be read is read at once. */
+static void test_file(void **state)
+{
+    const struct portus_message message = {.op = PORTUS_OP_RDMA_STEP, .value = 7, .time = PORTUS_RDMA_FILE};
+    const struct portus_rdma_step step = {.length = 1000};
+    struct transport_read read = {.what = TRANSPORT_FILE, .id = 7, .length = 1000, .done = read_ended};
+
+    while (!waits())
+        turns();
+    assert_int_equal(transport_rdma.read(lanes[0], &read), 0);
+    assert_int_equal(transport_rdma.hear(lanes[0], &message, &step, sizeof(step)), 0);
+    while (!waits())
+        turns();
+    turns(); /* the device had something to say */
+    assert_int_equal(ended[0], 1);
+}
+
 /* The last one's turn takes note of what has come for the first: that is not left until something else happens. */
 static void test_in(void **state)
 {
@@ -304,6 +321,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_out, open_lanes, close_lanes),
+        cmocka_unit_test_setup_teardown(test_file, open_lanes, close_lanes),
         cmocka_unit_test_setup_teardown(test_in, open_lanes, close_lanes),
         cmocka_unit_test_setup_teardown(test_buffers, open_lanes, close_lanes),
     };

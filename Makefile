@@ -75,8 +75,8 @@ MAN      := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 PROGRAMS := $(B)/portus-agent $(B)/portusd $(B)/portus-carrier $(B)/portusctl
 CTLPARTS := $(POOL) $(filter-out %/main.o,$(CARRIER)) $(TRANSPORT)
 CTLLIBS  := -lpmem2 -larchive -lssl -lcrypto -ldl
-# The plug-in's double, for what goes by it where there is no RDMA.
-VERBSTEST := $(B)/tests/verbs/portus_rdma.so
+# The plug-in's double, for what goes by it where there is no RDMA; and what stops its two ends at a step.
+VERBSTEST := $(B)/tests/verbs/portus_rdma.so $(B)/tests/verbs/steps.so
 ifeq ($(HAS_RDMA),yes)
 PROGRAMS += $(B)/portus_rdma.so
 VM       += $(B)/tests/vm/pull
@@ -186,9 +186,11 @@ $(B)/tests/kill/%: tests/kill/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -MMD -MP -o $@ $<
 
-$(VERBSTEST): tests/verbs/double.c
+$(B)/tests/verbs/portus_rdma.so: tests/verbs/double.c
+$(B)/tests/verbs/steps.so: tests/verbs/steps.c
+$(VERBSTEST):
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -fPIC -fvisibility=hidden -Isrc -Wall -Wextra -Werror \
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -fPIC -Isrc -Iinclude -Wall -Wextra -Werror \
 	  -Wno-unused-parameter -MMD -MP -shared -o $@ $<
 
 $(B)/tests/vm/pull: tests/vm/pull.c $(B)/src/transport/verbs_load.o $(COMMON)
@@ -278,8 +280,8 @@ check-kills: all $(KILL)
 	B=$(B) tests/kill/sweep --store --kills 2000
 
 # Guests in QEMU: see tests/lib/guest.py.
-check-vm: all $(KILL) $(VM)
-	CHECK=check-vm CYCLES=$${CYCLES:-50} B=$(B) python3 tests/run -v --timeout 14400 vm/ app/store_net app/store_rdma_kill app/store_tcp_kill
+check-vm: all $(KILL) $(VM) $(VERBSTEST)
+	CHECK=check-vm CYCLES=$${CYCLES:-50} B=$(B) python3 tests/run -v --timeout 14400 vm/ app/store_net app/store_rdma_kill app/store_rdma_steps app/store_tcp_kill app/store_tcp_steps
 
 # Packages, containers and a scheduler; wants root, the network, and sh scripts/install-deps site.
 check-site: all

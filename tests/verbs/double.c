@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "transport/verbs.h"
+#include "step.h"
 
 #define JOBS 256
 #define JOBS_A_TURN 64
@@ -180,6 +181,7 @@ static int dial(struct verbs *verbs, const struct sockaddr *address, socklen_t l
     struct sockaddr_un peer;
 
     name(&peer, &length, address);
+    step("dial", 0);
     link->dials = true;
     link->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (connect(link->fd, (struct sockaddr *)&peer, length) < 0 ||
@@ -211,6 +213,7 @@ static bool accept_one(struct verbs *verbs)
         close(fd);
         return false;
     }
+    step("accept", 0);
     link->fd = fd;
     link->pid = hail.pid;
     link->state = VERBS_READY;
@@ -235,8 +238,10 @@ static void work(struct verbs_link *link)
                      there = {(void *)(uintptr_t)job->address, job->length};
         ssize_t n;
 
+        step(job->push ? "write" : "read", 0);
         n = job->push ? process_vm_writev(link->pid, &here, 1, &there, 1, 0)
                       : process_vm_readv(link->pid, &here, 1, &there, 1, 0);
+        step(job->push ? "written" : "has-read", 0);
 
         if (!job->push && ++link->reads % 5 == 0 && is_to_break() &&
             truncate(getenv("VERBS_DOUBLE"), 0) == 0) {

@@ -10,6 +10,22 @@ import sys
 from . import guest, program, trial
 
 
+def disk(name):
+    """A new ext4 for a guest."""
+    with open(name, "wb") as f:
+        f.truncate(512 << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-F", name], check=True,
+                   env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
+    return name
+
+
+def key(directory, user):
+    """A new one, for portus.key of a guest's arguments."""
+    made = subprocess.run([f"{program.BUILD}/portusctl", "key", user, f"{directory}/key"], stdout=subprocess.DEVNULL, check=False)
+    trial.expect(made.returncode == 0, "no key")
+    return f"{directory}/key"
+
+
 class Pair:
     """Two guests, store and agent: one may be cut while the other goes on, and be booted again."""
 
@@ -25,12 +41,7 @@ class Pair:
     def disk(self):
         """A new ext4 for the agent's machine."""
         self.disks += 1
-        name = f"{self.directory}/disk{self.disks}"
-        with open(name, "wb") as f:
-            f.truncate(512 << 20)
-        subprocess.run(["mkfs.ext4", "-q", "-F", name], check=True,
-                       env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
-        return name
+        return disk(f"{self.directory}/disk{self.disks}")
 
     def boot(self, role, disk=None):
         own = os.path.join(self.directory, role)
@@ -73,8 +84,7 @@ class Pair:
 
     def key(self, user):
         """Where the guests look for it: portus.key of the arguments."""
-        made = subprocess.run([f"{program.BUILD}/portusctl", "key", user, f"{self.directory}/key"], check=False)
-        trial.expect(made.returncode == 0, "no key")
+        key(self.directory, user)
 
     def wrong(self, text, lines=()):
         """The end of the test: says that, and what the guests said last."""
@@ -91,6 +101,17 @@ class Pair:
         if not any(line.startswith("soft-RoCE") for line in lines):
             self.end()
             trial.skip("no soft-RoCE in the guest")
+
+    def used(self, role):
+        """Processor seconds so far: {the name of each of ours that runs, or "machine": s}."""
+        status, lines = self.ask(role, "head -1 /proc/stat; cat /proc/[0-9]*/stat 2>/dev/null | grep '(portus'; true")
+        trial.expect(status == 0, f"{role}: {lines}")
+        ticks = [int(word) for word in lines[0].split()[1:9]]
+        found = {"machine": (sum(ticks) - ticks[3] - ticks[4]) / 100}
+        for line in lines[1:]:
+            name, fields = line[line.find("(") + 1:line.rfind(")")], line.rpartition(")")[2].split()
+            found[name] = found.get(name, 0) + (int(fields[11]) + int(fields[12])) / 100
+        return found
 
     def do(self, role, text, seconds=120, status=0):
         """What a line of shell says there; it ends as it should."""

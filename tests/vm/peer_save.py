@@ -1,27 +1,45 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # run: tool
-"""Runs in the guest, under the shim: files of random bytes, each when the store has the one before. Prints their sums.
+"""Runs in the guest, under the shim: saves files, each when the store has the one before. Prints their sums, and
+how long after its end each was in the store.
 
-    peer_save.py LOG DIRECTORY (NAME MIB)...
+    peer_save.py LOG DIRECTORY random|torch (NAME MIB)...
+
+random: random bytes; torch: by torch.save, the same each time.
 """
 import hashlib
 import os
 import sys
 import time
 
-log, where, *files = sys.argv[1:]
+log, where, how, *files = sys.argv[1:]
+if how == "torch":
+    began = time.monotonic()
+    import torch
+    print(f"import torch took {time.monotonic() - began:.0f} s", flush=True)
+
+
+def save(path, mib):
+    if how == "torch":
+        weights = {f"layers.{i}.weight": torch.arange(i, i + (1 << 18), dtype=torch.float32) for i in range(mib)}
+        torch.save({"model": weights, "epoch": 3}, path)
+        return
+    data = [os.urandom(1 << 20) for _ in range(mib)]
+    with open(path, "wb", 0) as f:
+        for piece in data:
+            f.write(piece)
+
+
 for number, (name, size) in enumerate(zip(files[::2], files[1::2]), 1):
-    digest = hashlib.sha256()
-    with open(f"{where}/{name}", "wb", 0) as f:
-        for _ in range(int(size)):
-            data = os.urandom(1 << 20)
-            digest.update(data)
-            f.write(data)
-    print(digest.hexdigest(), name, sep="  ", flush=True)
-    for _ in range(600):
+    save(f"{where}/{name}", int(size))
+    closed = time.monotonic()
+    while True:
         with open(log, encoding="utf-8") as f:
             if f.read().count("the store has it") >= number:
                 break
-        time.sleep(0.1)
-    else:
-        sys.exit(f"{name} is not kept")
+        if time.monotonic() - closed > 60:
+            sys.exit(f"{name} is not kept")
+        time.sleep(0.004)
+    print(f"kept {name} {size} MiB {(time.monotonic() - closed) * 1e3:.0f} ms after its end")
+    with open(f"{where}/{name}", "rb") as f:
+        print(hashlib.sha256(f.read()).hexdigest(), name, sep="  ", flush=True)

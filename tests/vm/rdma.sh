@@ -2,6 +2,7 @@
 # Runs in the guest: soft-RoCE, and what portus.do says.
 #   portus.do=one       both ends of a link in this guest, on a dummy device, beside others' tools
 #   portus.do=faults    what a link does when its other end, its key or the network fails
+#   portus.do=commit    a program, its agent and a store in this guest: how long 1 MiB takes until it is committed
 set -u
 BUILD=$(sed -n 's/.*portus\.build=\([^ ]*\).*/\1/p' /run/asked)
 DO=$(sed -n 's/.*portus\.do=\([^ ]*\).*/\1/p' /run/asked)
@@ -93,6 +94,17 @@ yardstick() {
     wait
 }
 
+# How long one READ takes: bytes, the median and the mean in us.
+latency() {
+    gid=$(sed -n 's/.* gid \([0-9]*\) .*/\1/p' /tmp/devices)
+    timeout 60 ib_read_lat -s "$1" -n 50 -F -d rxe0 -x "$gid" >/dev/null 2>&1 &
+    server=$!
+    sleep 2
+    timeout 60 ib_read_lat -s "$1" -n 50 -F -d rxe0 -x "$gid" $A 2>/dev/null |
+        awk '/^ *[0-9]/ { print "yardstick ib_read_lat", $1, $5, $6 }'
+    wait $server
+}
+
 soft_roce
 "$PULL" devices | tee /tmp/devices
 case $DO in
@@ -131,6 +143,22 @@ faults)
         timeout 60 setpriv --bounding-set=-all --inh-caps=-all --reuid=65534 "$PULL" serve $A /mnt/small 16 2>&1
     ) | sed 's/^/store /'
     fault none 16 :
+    ;;
+commit)
+    HERE=$(dirname "$BUILD")/tests/vm
+    export PORTUS_TRACE=/tmp/trace
+    # shellcheck disable=SC1091   # of this directory
+    . "$HERE/peer_store.sh" && pool devdax && serve rdma://$A
+    # shellcheck disable=SC1091
+    . "$HERE/peer_agent.sh"
+    mkdir -p /mnt/disk && disk
+    latency 1048576
+    latency 8
+    # shellcheck disable=SC2046   # names and sizes
+    saved rdma://$A random $(for i in $(seq 17); do echo "$i.ckpt 1"; done) | grep -v '^log'
+    latency 1048576
+    finish | grep 'by RDMA'
+    grep '"name":"\(commit\|keep\)"' /tmp/trace | sed 's/^/trace /'
     ;;
 sizes)
     pool file

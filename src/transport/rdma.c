@@ -291,6 +291,9 @@ static int hear(struct lane *lane, const struct portus_message *message, const v
         return -EPROTO;
     switch (message->op) {
     case PORTUS_OP_RDMA_WANT:
+        /* The store's end of a link is there when ours is, which may not have been looked at. */
+        if (!store && lane->link != NULL && rdma_ops->state(lane->link) == VERBS_BEGINS)
+            rdma_ops->turn(verbs);
         return store ? -EPROTO : rdma_hear_want(lane, message);
     case PORTUS_OP_RDMA_LEFT:
         if (!store)

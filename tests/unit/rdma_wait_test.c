@@ -96,6 +96,12 @@ static bool done(struct verbs_link *link, uint64_t *cookie)
     return true;
 }
 
+static int dial(struct verbs *verbs, const struct sockaddr *address, socklen_t length,
+                const uint8_t *secret, struct verbs_link **out, char *why)
+{
+    return expect(verbs, secret, out);
+}
+
 static void close_link(struct verbs_link *link)
 {
 }
@@ -108,6 +114,7 @@ static const struct verbs_ops ops = {
     .keep = keep,
     .listen = listen_at,
     .expect = expect,
+    .dial = dial,
     .state = state,
     .read = read_memory,
     .done = done,
@@ -136,13 +143,17 @@ const char *wire_peer(const struct wire *wire)
     return "a client";
 }
 
+static int pair[2];
+static unsigned said[128]; /* of each kind */
+
 int wire_descriptor(const struct wire *wire)
 {
-    return -1;
+    return pair[0];
 }
 
 int wire_send(struct wire *wire, const struct portus_message *message, const void *bytes, size_t length)
 {
+    said[message->op]++;
     return 0;
 }
 
@@ -317,6 +328,22 @@ static void test_buffers(void **state)
     }
 }
 
+/* A store's end of a link is there before its client has looked whether its own is: it is answered all the same. */
+static void test_early(void **state)
+{
+    const struct transport_client client = {0};
+    const struct portus_message want = {.op = PORTUS_OP_RDMA_WANT, .value = 1, .flags = 1000};
+    struct lane *lane;
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    link_count = 0;
+    assert_int_equal(transport_rdma.open(&lane, NULL, &client), 0);
+    said[PORTUS_OP_RDMA_STEP] = 0;
+    assert_int_equal(transport_rdma.hear(lane, &want, NULL, 0), 0);
+    assert_int_equal(said[PORTUS_OP_RDMA_STEP], 1); /* an error: it offers no ring */
+    transport_rdma.close(lane);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +351,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_file, open_lanes, close_lanes),
         cmocka_unit_test_setup_teardown(test_in, open_lanes, close_lanes),
         cmocka_unit_test_setup_teardown(test_buffers, open_lanes, close_lanes),
+        cmocka_unit_test(test_early),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

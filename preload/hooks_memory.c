@@ -19,6 +19,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "client/source.h"
 #include "promise.h"
 #include "real.h"
 
@@ -64,6 +65,15 @@ EXPORT int mprotect(void *start, size_t length, int protection)
     if (atomic_load_explicit(&promise_made, memory_order_relaxed))
         promise_settle_range(start, length);
     return (int)syscall(SYS_mprotect, start, length, protection);
+}
+
+EXPORT int pkey_mprotect(void *start, size_t length, int protection, int key)
+{
+    if (atomic_load_explicit(&promise_made, memory_order_relaxed))
+        promise_settle_range(start, length);
+    if (key > 0)
+        atomic_store(&portus_source_keyed, true);
+    return (int)syscall(SYS_pkey_mprotect, start, length, protection, key);
 }
 
 EXPORT void *mremap(void *old, size_t old_length, size_t length, int flags, ...)

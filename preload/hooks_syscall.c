@@ -107,6 +107,7 @@
     CALL(process_madvise, ALWAYS,                                                                  \
          process_madvise((int)a, (const struct iovec *)b, (size_t)c, (int)d, (unsigned)e))         \
     CALL(mprotect, ALWAYS, mprotect((void *)a, (size_t)b, (int)c))                                 \
+    CALL(pkey_mprotect, ALWAYS, pkey_mprotect((void *)a, (size_t)b, (int)c, (int)d))               \
     CALL(mremap, ALWAYS, (long)mremap((void *)a, (size_t)b, (size_t)c, (int)d, (void *)e))         \
     CALL(vmsplice, ALWAYS, vmsplice((int)a, (const struct iovec *)b, (size_t)c, (unsigned)d))      \
     CALL(io_submit, ALWAYS, released() ? RAW : -1)                                                 \

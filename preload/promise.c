@@ -152,7 +152,8 @@ static bool ordinary(const struct portus_source *source, uintptr_t start, uintpt
 
 bool promise_possible(const void *to, size_t length)
 {
-    return shim.writer.source.pages >= 0 && !purged() && !pinned_or_locked() &&
+    return shim.writer.source.pages >= 0 && !atomic_load(&portus_source_keyed) && !purged() &&
+           !pinned_or_locked() &&
            ordinary(&shim.writer.source, page_down((uintptr_t)to), page_up((uintptr_t)to + length));
 }
 

@@ -28,6 +28,8 @@
 
 #define PAGE 4096ul
 
+_Atomic bool portus_source_keyed;
+
 static int open_high(const char *path)
 {
     int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
@@ -48,6 +50,12 @@ void portus_source_close(struct portus_source *source)
     portus_descriptor_close(&source->pages);
 }
 
+/* The kernel reads eight bytes there as this thread may, before it sees that the rest is wrong. */
+static bool denied_by_key(uintptr_t page)
+{
+    return syscall(SYS_rt_sigprocmask, -1, page, NULL, 8ul) < 0 && errno == EFAULT;
+}
+
 /* Makes all pages present; false: not all are to be had. */
 static bool populate(uintptr_t start, uintptr_t end)
 {
@@ -57,10 +65,11 @@ static bool populate(uintptr_t start, uintptr_t end)
         return true;
     if (errno != EINVAL)
         return false;
-    /* Before 5.14, or a special mapping: let the kernel touch each page. */
+    /* Before 5.14, a special mapping, or a key: let the kernel touch each page. */
     for (uintptr_t page = start; page < end; page += PAGE) {
         struct iovec local = {&byte, 1}, remote = {(void *)page, 1};
-        if (syscall(SYS_process_vm_readv, getpid(), &local, 1ul, &remote, 1ul, 0ul) != 1)
+        if (syscall(SYS_process_vm_readv, getpid(), &local, 1ul, &remote, 1ul, 0ul) != 1 ||
+            (portus_source_keyed && denied_by_key(page)))
             return false;
     }
     return true;
@@ -78,7 +87,8 @@ static uintptr_t after_last_page(const void *data, size_t length)
 
 bool portus_source_present(const struct portus_source *source, const void *data, size_t length)
 {
-    return portus_pages_present(source, first_page(data), after_last_page(data, length));
+    return !atomic_load_explicit(&portus_source_keyed, memory_order_relaxed) &&
+           portus_pages_present(source, first_page(data), after_last_page(data, length));
 }
 
 bool portus_source_readable(const struct portus_source *source, const void *data, size_t length)

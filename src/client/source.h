@@ -5,6 +5,7 @@
 #ifndef PORTUS_SOURCE_H
 #define PORTUS_SOURCE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -13,6 +14,9 @@ struct portus_source {
     int maps;  /* /proc/self/maps */
     int pages; /* /proc/self/pagemap */
 };
+
+/* Memory of this process has a protection key: what may be read then is not told by its mapping. */
+extern _Atomic bool portus_source_keyed;
 
 /* Descriptors of this very process: a forked child must close them and open its own. */
 void portus_source_open(struct portus_source *source);
@@ -24,7 +28,7 @@ bool portus_source_present(const struct portus_source *source, const void *data,
 /*
  * Whether length bytes at data can be read, whatever they are; false: at least one of
  * them cannot. So memory that is not there becomes the kernel's EFAULT and not a SIGSEGV
- * or SIGBUS in a copy; memory that a protection key denies (pkeys(7)) is the exception.
+ * or SIGBUS in a copy.
  * source: NULL where none is open.
  */
 bool portus_source_readable(const struct portus_source *source, const void *data, size_t length);

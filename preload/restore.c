@@ -32,6 +32,7 @@
 #include "client/spawn.h"
 #include "common/futex.h"
 #include "common/hash.h"
+#include "common/listing.h"
 #include "common/log.h"
 #include "format/sniff.h"
 #include "lent.h"
@@ -49,11 +50,11 @@ _Atomic uint32_t restore_state;
 
 static _Atomic uint32_t held; /* a lock of all below: see enter */
 static struct {
-    uint64_t path; /* hash */
+    uint64_t path; /* hash of it, or of what the file is (listing_text) */
     uint64_t size; /* that it should have */
 } entries[SHORT];
-static unsigned count;
-static uint64_t asked[SHORT]; /* hashes of path and inode, the last ones */
+static unsigned count, strays; /* of those that are not at their paths */
+static uint64_t asked[SHORT];  /* hashes of path and inode, the last ones */
 static unsigned asked_count;
 static _Atomic uint64_t read_at; /* when the list was read; 0: never */
 static _Atomic bool empty;
@@ -122,7 +123,7 @@ void restore_forget(void)
     if (atomic_load(&held) == 0)
         return; /* what the parent knows is right for the child */
     atomic_store(&held, 0);
-    count = 0;
+    count = strays = 0;
     atomic_store(&read_at, 0);
 }
 
@@ -198,7 +199,7 @@ static const char *program(void)
 
 /* --- the list --- */
 
-/* One entry, "SIZE PATH". False: it is none. */
+/* One entry, "SIZE PATH" or "SIZE @WHAT". False: it is none. */
 static bool note(const char *entry)
 {
     uint64_t size = 0;
@@ -206,12 +207,13 @@ static bool note(const char *entry)
 
     for (; *c >= '0' && *c <= '9'; c++)
         size = 10 * size + (uint64_t)(*c - '0');
-    if (c == entry || c[0] != ' ' || c[1] != '/')
+    if (c == entry || c[0] != ' ' || (c[1] != '/' && c[1] != '@'))
         return false;
     if (count == SHORT)
         return true; /* of so many a person should know */
     entries[count].path = portus_hash(PORTUS_HASH_EMPTY, c + 1, strlen(c + 1));
     entries[count++].size = size;
+    strays += c[1] == '@';
     return true;
 }
 
@@ -256,11 +258,11 @@ static void read_list(void)
         refuse(error == -ENOENT ? "no portusctl is beside portus-agent" : strerror(-error));
         return;
     }
-    count = 0;
+    count = strays = 0;
     error = read_entries(from, portus_now() + LIST_NS);
     finish(&from);
     if (error != 0) {
-        count = 0;
+        count = strays = 0;
         refuse(error == -EPROTO      ? "portusctl complete --list says why"
                : error == -ETIMEDOUT ? "portusctl takes too long"
                                      : strerror(-error));
@@ -309,19 +311,32 @@ static bool candidate(int fd, char path[PATH_MAX], uint64_t *inode)
     return length > 0 && portus_sniff(head, (size_t)length) != NULL;
 }
 
-/* Whether it is in the list, which is read if it is old. */
-static bool is_short(const char *path, uint64_t *size)
+static bool listed(const char *text, uint64_t *size)
 {
-    uint64_t hash = portus_hash(PORTUS_HASH_EMPTY, path, strlen(path));
+    uint64_t hash = portus_hash(PORTUS_HASH_EMPTY, text, strlen(text));
 
-    if (!fresh())
-        read_list();
     for (unsigned i = 0; i < count; i++)
         if (entries[i].path == hash) {
             *size = entries[i].size;
             return true;
         }
     return false;
+}
+
+/* Whether it is in the list, which is read if it is old. */
+static bool is_short(int fd, const char *path, uint64_t *size)
+{
+    struct listing_entry what;
+    char text[LISTING_TEXT];
+
+    if (!fresh())
+        read_list();
+    if (listed(path, size))
+        return true;
+    if (strays == 0 || listing_handle(fd, &what) != 0)
+        return false;
+    listing_text(&what, text);
+    return listed(text, size);
 }
 
 /* Whether nobody has asked about this very file. */
@@ -444,7 +459,7 @@ void restore_opened(int fd)
     inside = true;
     /* Held while it is completed: another thread that opens it gets it whole, too. */
     if (candidate(fd, path, &inode) && enter()) {
-        if (is_short(path, &size)) {
+        if (is_short(fd, path, &size)) {
             if (first(path, inode))
                 ask(path, size);
             exchange(fd, path);

@@ -8,6 +8,7 @@
 #ifndef PORTUS_LISTING_H
 #define PORTUS_LISTING_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,8 +31,16 @@ struct listing_entry {
  * errno. fd may be a name only (O_PATH). */
 int listing_handle(int fd, struct listing_entry *entry);
 
+/* That, as text: "@" and hexadecimal digits. */
+#define LISTING_TEXT (2 * (16 + 4 + LISTING_HANDLE) + 2)
+void listing_text(const struct listing_entry *entry, char text[LISTING_TEXT]);
+
 /* Where the file behind fd is, as the kernel says. 0 or a negative errno. */
 int listing_path(int fd, char *path, size_t size);
+
+/* The directory that it is in, opened; path receives its name. A descriptor, or a negative errno.
+ */
+int listing_parent(int fd, char path[PATH_MAX + 1]);
 
 /* Of all files in the directory of the file behind fd, without handles. A descriptor, or a
  * negative errno. */

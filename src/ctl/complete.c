@@ -36,6 +36,8 @@
 
 #include "common/address.h"
 #include "common/futex.h"
+#include "common/host.h"
+#include "common/listing.h"
 #include "ctl/ctl.h"
 #include "ctl/names.h"
 #include "ctl/restore.h"
@@ -226,6 +228,36 @@ static int complete(const struct pool_version *version, const char *path)
     return CTL_FAILED;
 }
 
+/*
+ * One that was committed before it was drained, and is not at its path: where it is nobody can
+ * tell, but who opens it what it is.
+ */
+static int list_stray(const struct pool_version *version, void *argument)
+{
+    const uint8_t *machine = argument;
+    struct listing_entry what = {.handle_type = version->key.handle_type,
+                                 .handle_bytes = version->key.handle_bytes};
+    char text[LISTING_TEXT];
+
+    if (!version->attributes.early || names_is_of(version, version->attributes.path, far))
+        return 0;
+    memcpy(what.file_system, version->key.file_system, sizeof(what.file_system));
+    host_mix(what.file_system, machine);
+    memcpy(what.handle, version->key.handle, what.handle_bytes);
+    listing_text(&what, text);
+    printf("%llu %s%c", (unsigned long long)version->attributes.size, text, '\0');
+    return 0;
+}
+
+static int list_strays(const struct pool *pool)
+{
+    uint8_t machine[16] = {0};
+
+    if (far)
+        host_id(machine);
+    return pool_each(pool, list_stray, machine);
+}
+
 /* SIZE and PATH of what is short, each line ended by a NUL; an empty one at the end. */
 static void list(const struct vault_list *found)
 {
@@ -276,29 +308,6 @@ static int lend(struct pool *pool, const char *store, const struct vault_list *f
     return CTL_OK;
 }
 
-/* Adds what has another name than the pool knows: below path, or of all beside the known one. */
-static int find_renamed(struct vault_list *found, const struct pool *pool, const char *path)
-{
-    size_t known = found->count;
-    int error = path != NULL ? names_add(found, pool, path, true, far) : 0;
-
-    for (size_t i = 0; i < known && path == NULL && error == 0; i++) {
-        const struct vault_version *entry = &found->entry[i];
-        char directory[PATH_MAX];
-
-        if (!entry->version.attributes.early || names_is_of(&entry->version, entry->path, far))
-            continue; /* one that was drained was told of, or is whole */
-        snprintf(directory, sizeof(directory), "%.*s",
-                 (int)(strrchr(entry->path, '/') - entry->path) + 1, entry->path);
-        error = names_add(found, pool, directory, false, far);
-    }
-    if (error != -E2BIG)
-        return error;
-    complain("complete: there are too many files: those that were renamed right before a power cut "
-             "are not all found");
-    return 0;
-}
-
 int complete_main(int argc, char **argv)
 {
     static char absolute[PATH_MAX], unsettled[PATH_MAX];
@@ -328,7 +337,13 @@ int complete_main(int argc, char **argv)
             status = CTL_FAILED;
             continue;
         }
-        error = options.extents ? 0 : find_renamed(&found, pool, path != NULL ? absolute : NULL);
+        error = options.extents || path == NULL ? 0 : names_add(&found, pool, absolute, true, far);
+        if (error == -E2BIG) {
+            complain("complete: %s: there are too many files: those that were renamed and the pool "
+                     "was not told are not all found",
+                     path);
+            error = 0;
+        }
         if (error == 0)
             error = vault_newest(&found, 0, false, unsettled);
         if (error != 0) {
@@ -339,6 +354,8 @@ int complete_main(int argc, char **argv)
         }
         if (options.list)
             list(&found);
+        if (options.list && path == NULL && list_strays(pool) != 0)
+            status = CTL_FAILED;
         if (options.extents) {
             status = lend(pool, options.store, &found, absolute);
             vault_free(&found);

@@ -3,7 +3,7 @@
 # waits until the store has committed what was saved, not until it is in its file. Then all is killed.
 # Right: the rename comes before the drain ends; what stands is short; portusctl complete makes it whole, byte
 # for byte, and restore does; so if the program sets the size first: then it stands with all of its size and without its bytes, and a
-# program that opens it with PORTUS_RESTORE=auto gets it whole. One that was drained, and cut by somebody after that, is left alone. A file of which the log does not hold all is waited for until it is drained.
+# program that opens it with PORTUS_RESTORE=auto gets it whole; so if somebody has renamed it into another directory. One that was drained, and cut by somebody after that, is left alone. A file of which the log does not hold all is waited for until it is drained.
 # run: script timeout=180
 import os
 import signal
@@ -72,7 +72,7 @@ def one(how, away=None):
                               PORTUS_AGENT=AGENT, PORTUS_MATCH="*", PORTUS_EXCLUDE="*expected", PORTUS_LOG=f"debug:{directory}/log")
     process = program.start([sys.executable, "-c", SAVE, how], directory, env)
     line = process.stdout.readline()
-    if how in ("whole", "sized"):
+    if how in ("whole", "sized", "renamed"):
         known = agents.until(lambda: any(v["path"] == f"{directory}/final" for v in versions.newest(pool)), 10, 0.05)
         trial.expect(known, "the store does not hear of the new name")
     if how == "drained":
@@ -105,13 +105,17 @@ def one(how, away=None):
     if away:  # it was killed, too
         away.process.wait()
         away.start()
-    if how == "sized":
-        back = program.run([sys.executable, "-c", "print(open('final', 'rb').read() == open('expected', 'rb').read())"], directory,
+    if how in ("sized", "renamed"):
+        name = "elsewhere/other" if how == "renamed" else "final"
+        if how == "renamed":
+            os.mkdir(os.path.join(directory, "elsewhere"))
+            os.rename(final, os.path.join(directory, name))
+        back = program.run([sys.executable, "-c", f"print(open('{name}', 'rb').read() == open('expected', 'rb').read())"], directory,
                            program.environment(job + "-auto", "default", **store, PORTUS_MATCH="*", PORTUS_RESTORE="auto"), 60)
-        trial.expect(back.out == b"True\n" and back.err.count(b"completed from") == 1, "sized: not completed when it is opened", back)
+        trial.expect(back.out == b"True\n" and back.err.count(b"completed from") == 1, f"{how}: not completed when it is opened", back)
         with open(final, "wb") as f:
             f.write(stands)
-    for command in ("complete", "restore")[how == "sized":]:
+    for command in ("complete", "restore")[how in ("sized", "renamed"):]:
         done = subprocess.run([CTL, command, "--store", store["PORTUS_STORE"], final], capture_output=True, text=True,
                               env={**os.environ, **store}, check=False)
         trial.expect(done.returncode == 0 and contents(final) == expected, f"{command}: {done.stdout}{done.stderr}")
@@ -129,6 +133,7 @@ one("whole")
 one("drained")
 one("cut")
 one("sized")
+one("renamed")
 for kind in [far.Store] + [stores.Store] * (os.geteuid() == 0):  # another machine's, and one for all users
     elsewhere = kind(size="1G")
     try:

@@ -20,10 +20,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/futex.h"
 #include "common/quote.h"
 #include "common/sink.h"
 
 #define LINE_MAX_BYTES 1000
+#define SOME_NS 60000000000ull
+#define SOME 10
 
 static atomic_int threshold = PORTUS_LOG_WARN;
 static const char *_Atomic prefix_text = "portus: ";
@@ -64,6 +67,24 @@ void portus_log_journal(void)
 bool portus_log_enabled(enum portus_level level)
 {
     return (int)level <= atomic_load_explicit(&threshold, memory_order_relaxed);
+}
+
+bool portus_log_some(struct portus_log_some *some)
+{
+    uint64_t now = portus_now();
+
+    if (some->since == 0 || now - some->since >= SOME_NS) {
+        if (some->left_out > 0)
+            log_warn("%u lines like the next one were left out", some->left_out);
+        some->since = now;
+        some->said = some->left_out = 0;
+    }
+    if (some->said == (some->most != 0 ? some->most : SOME)) {
+        some->left_out++;
+        return false;
+    }
+    some->said++;
+    return true;
 }
 
 /* The program's name: the prefix up to its colon. */

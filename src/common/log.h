@@ -10,6 +10,7 @@
 #define PORTUS_LOG_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum portus_level {
     PORTUS_LOG_ERROR = 0,
@@ -38,6 +39,19 @@ bool portus_log_enabled(enum portus_level level);
 /* printf-like; one line, without the newline, cut at 1000 bytes. */
 void portus_log(enum portus_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/*
+ * For lines that others can bring about, as often as they like: whether one more may be written.
+ * So many a minute; how many were left out is said before the next one. Not for several
+ * threads at once.
+ */
+struct portus_log_some {
+    unsigned most; /* a minute; 0: 10 */
+    unsigned said, left_out;
+    uint64_t since; /* ns */
+};
+
+bool portus_log_some(struct portus_log_some *some);
 
 #define log_error(...) portus_log(PORTUS_LOG_ERROR, __VA_ARGS__)
 #define log_warn(...) portus_log(PORTUS_LOG_WARN, __VA_ARGS__)

@@ -259,11 +259,11 @@ static size_t append(struct file *file, const void *data, size_t length, uint64_
  * does without libc): this write publishes. Else a kill could leave a file with holes
  * under its final name.
  */
-static int filled(struct file *file, uint64_t end)
+static int filled(struct file *file, int fd, uint64_t end)
 {
     if (file->sized != 0 && end >= file->sized)
         file->filled = true;
-    return file->filled ? shim_barrier_of("write") : 0;
+    return file->filled ? shim_barrier_at("write", fd, "") : 0;
 }
 
 /* A captured write; with the lock held. True as in file_write. */
@@ -332,7 +332,7 @@ static bool capture(struct file *file, int fd, const struct iovec *vector, int c
         *result = write_plain(fd, vector, count, done, total, offset, current);
     } else {
         *result = (ssize_t)done;
-        error = filled(file, (uint64_t)offset + done);
+        error = filled(file, fd, (uint64_t)offset + done);
         if (error != 0) {
             if (current) /* a write that fails moves nothing */
                 syscall(SYS_lseek, fd, offset, SEEK_SET);
@@ -430,7 +430,7 @@ static bool consider(struct file *file, int fd, size_t total)
         }
     }
     /* Not captured, so not in the log: what is must come first. */
-    error = -shim_barrier_of("write");
+    error = -shim_barrier_at("write", fd, "");
     atomic_store(&file->state, FILE_PLAIN);
     if (error != 0) {
         errno = error;
@@ -456,7 +456,7 @@ static int stay_behind(struct file *file, int fd)
     if (atomic_load(&file->state) == FILE_ENGAGED && file_same(file, fd))
         error = -file_release_locked(file);
     if (error == 0 && shim_live())
-        error = -shim_barrier_of("write");
+        error = -shim_barrier_at("write", fd, "");
     return error;
 }
 

@@ -282,7 +282,7 @@ int file_drain_aside(struct file *file, int fd)
 int file_before_unlogged(struct file *file, int fd)
 {
     if (atomic_load(&file->state) == FILE_CANDIDATE && shim_live())
-        return -shim_barrier_of("unlogged change");
+        return -shim_barrier_at("unlogged change", fd, "");
     return file_drain_aside(file, fd);
 }
 

@@ -24,25 +24,27 @@
 #define LEFT_NS 100000000ull /* in which portusd closes what the agent has closed */
 
 /* False: errno is that of a file that is incomplete. */
-static bool after_all(const char *call)
+static bool after_all(const char *call, int at, const char *path)
 {
-    int error = -shim_barrier_of(call);
+    int error = -shim_barrier_at(call, at, path);
 
     if (error != 0)
         errno = error;
     return error == 0;
 }
 
-#define AFTER_ALL(name, parameters, arguments, prepare)                                            \
+#define AFTER_ALL(name, parameters, arguments, at, path, prepare)                                  \
     EXPORT int name parameters                                                                     \
     {                                                                                              \
-        if (!after_all(__func__))                                                                  \
+        if (!after_all(__func__, at, path))                                                        \
             return -1;                                                                             \
         prepare;                                                                                   \
         return real_##name arguments;                                                              \
     }
-#define PUBLISHES(name, parameters, arguments) AFTER_ALL(name, parameters, arguments, (void)0)
-#define DESTROYS(name, parameters, arguments) AFTER_ALL(name, parameters, arguments, shim_clear())
+#define PUBLISHES(name, parameters, arguments, at, path)                                           \
+    AFTER_ALL(name, parameters, arguments, at, path, (void)0)
+#define DESTROYS(name, parameters, arguments, at, path)                                            \
+    AFTER_ALL(name, parameters, arguments, at, path, shim_clear())
 
 /* The same, and the store hears where the file is now. */
 #define RENAMES(name, parameters, arguments, from_at, to_at, exchanges)                            \
@@ -50,7 +52,7 @@ static bool after_all(const char *call)
     {                                                                                              \
         int result;                                                                                \
                                                                                                    \
-        if (!after_all(__func__))                                                                  \
+        if (!after_all(__func__, to_at, to))                                                       \
             return -1;                                                                             \
         habit_rename(from_at, from, to_at, to);                                                    \
         result = real_##name arguments;                                                            \
@@ -67,17 +69,17 @@ RENAMES(renameat, (int from_at, const char *from, int to_at, const char *to),
         (from_at, from, to_at, to), from_at, to_at, false)
 RENAMES(renameat2, (int from_at, const char *from, int to_at, const char *to, unsigned flags),
         (from_at, from, to_at, to, flags), from_at, to_at, (flags & RENAME_EXCHANGE) != 0)
-PUBLISHES(link, (const char *from, const char *to), (from, to))
+PUBLISHES(link, (const char *from, const char *to), (from, to), AT_FDCWD, to)
 PUBLISHES(linkat, (int from_at, const char *from, int to_at, const char *to, int flags),
-          (from_at, from, to_at, to, flags))
-PUBLISHES(symlink, (const char *target, const char *path), (target, path))
-PUBLISHES(symlinkat, (const char *target, int at, const char *path), (target, at, path))
-DESTROYS(unlink, (const char *path), (path))
-DESTROYS(unlinkat, (int at, const char *path, int flags), (at, path, flags))
-DESTROYS(remove, (const char *path), (path))
-DESTROYS(rmdir, (const char *path), (path))
-PUBLISHES(mkdir, (const char *path, mode_t mode), (path, mode))
-PUBLISHES(mkdirat, (int at, const char *path, mode_t mode), (at, path, mode))
+          (from_at, from, to_at, to, flags), to_at, to)
+PUBLISHES(symlink, (const char *target, const char *path), (target, path), AT_FDCWD, path)
+PUBLISHES(symlinkat, (const char *target, int at, const char *path), (target, at, path), at, path)
+DESTROYS(unlink, (const char *path), (path), AT_FDCWD, path)
+DESTROYS(unlinkat, (int at, const char *path, int flags), (at, path, flags), at, path)
+DESTROYS(remove, (const char *path), (path), AT_FDCWD, path)
+DESTROYS(rmdir, (const char *path), (path), AT_FDCWD, path)
+PUBLISHES(mkdir, (const char *path, mode_t mode), (path, mode), AT_FDCWD, path)
+PUBLISHES(mkdirat, (int at, const char *path, mode_t mode), (at, path, mode), at, path)
 
 /*
  * What was busy may be so because a file is held for the store: waits a moment, for 10 s in all.
@@ -114,7 +116,7 @@ static bool kept(const char *path, uint64_t *began, uint64_t *last)
         uint64_t began = 0, last = 0;                                                              \
         int result;                                                                                \
                                                                                                    \
-        if (!after_all(__func__))                                                                  \
+        if (!after_all(__func__, AT_FDCWD, path))                                                  \
             return -1;                                                                             \
         shim_clear();                                                                              \
         do                                                                                         \

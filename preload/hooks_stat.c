@@ -246,7 +246,7 @@ BY_FD(fremovexattr, (int fd, const char *name), (fd, name))
 
 static int ordered(int (*real)(const char *, off_t), const char *path, off_t length)
 {
-    int error = -shim_barrier();
+    int error = -shim_barrier_at("truncate", AT_FDCWD, path);
 
     if (error != 0) {
         errno = error;

@@ -45,7 +45,7 @@ static int sync_file(int (*real)(int), int fd)
             error = file_error(file, false);
     }
     if (error == 0 && shim_live() && is_directory(fd))
-        error = -shim_barrier_of(NULL);
+        error = -shim_barrier_at(NULL, fd, "");
     return error != 0 ? fail(error) : real(fd);
 }
 
@@ -76,7 +76,7 @@ EXPORT void sync(void)
 
 EXPORT int syncfs(int fd)
 {
-    int error = -shim_barrier();
+    int error = -shim_barrier_at(__func__, fd, "");
 
     return error != 0 ? fail(error) : real_syncfs(fd);
 }

@@ -96,9 +96,16 @@ void shim_trace_wait(const char *call, uint64_t began)
 
 int shim_barrier_of(const char *call)
 {
-    int (*wait)(const struct portus_link *, struct portus_writer *, uint64_t *) =
+    return shim_barrier_at(call, -1, NULL);
+}
+
+int shim_barrier_at(const char *call, int at, const char *path)
+{
+    int (*wait)(const struct portus_link *, struct portus_writer *, struct portus_place,
+                uint64_t *) =
         shim.env.order == PORTUS_ORDER_RELAXED ? portus_barrier_kept : portus_barrier;
     uint64_t waited = 0, began = portus_trace_on() ? portus_now() : 0;
+    struct portus_place place = {at, path};
     struct guard guard;
     int error = 0, saved = errno;
 
@@ -107,14 +114,15 @@ int shim_barrier_of(const char *call)
     guard = shim_guard();
     if (shim_use()) {
         /* Taken over: all of ours is in its files, or an error says that it is not. */
-        error = portus_writer_check(&shim.writer) ? portus_writer_error(&shim.writer)
-                                                  : wait(&shim.writer.link, &shim.writer, &waited);
+        error = portus_writer_check(&shim.writer)
+                    ? portus_writer_error(&shim.writer)
+                    : wait(&shim.writer.link, &shim.writer, place, &waited);
         shim_done();
     } else {
         error = shim_untold();
         portus_lock(&shim.lock);
         if (error == 0 && !atomic_load(&shim.connected) && look())
-            error = wait(&shim.look, NULL, &waited);
+            error = wait(&shim.look, NULL, place, &waited);
         portus_unlock(&shim.lock);
     }
     shim_unguard(&guard);
@@ -125,9 +133,9 @@ int shim_barrier_of(const char *call)
     return error;
 }
 
-void shim_barrier_untold_of(const char *call)
+void shim_barrier_untold_at(const char *call, int at, const char *path)
 {
-    int error = shim_barrier_of(call);
+    int error = shim_barrier_at(call, at, path);
 
     if (error != 0)
         portus_writer_untold(&shim.writer, error);
@@ -157,6 +165,11 @@ void shim_renamed(int at, const char *path)
         return;
     guard = shim_guard();
     fd = (int)syscall(SYS_openat, at, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    /* Of others nothing is kept; and the store would wait for a server that does not answer. */
+    if (fd >= 0 && !policy_local(fd)) {
+        syscall(SYS_close, fd);
+        fd = -1;
+    }
     if (fd >= 0 && shim_use()) {
         portus_link_send(&shim.writer.link, PORTUS_OP_RENAMED, 0, 0, fd);
         shim_done();

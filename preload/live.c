@@ -58,7 +58,7 @@ enum live_answer live_size(uint64_t device, uint64_t inode, off_t *size)
     return atomic_load(&entry->state) < PORTUS_FILE_TRIMMED ? LIVE_SIZE : LIVE_SETTLING;
 }
 
-static void release(uint64_t device, uint64_t inode)
+static void release(uint64_t device, uint64_t inode, int at, const char *path)
 {
     struct portus_file *entry = find_live(device, inode);
     struct guard guard;
@@ -77,7 +77,7 @@ static void release(uint64_t device, uint64_t inode)
         shim_done();
     }
     if (!ours) {
-        shim_barrier_untold_of("open");
+        shim_barrier_untold_at("open", at, path);
         /* All is replayed: the agent is about to set its time, and to let the lease go. */
         for (unsigned tries = 0; tries < SETTLES_MS && find_live(device, inode) == entry &&
                                  (atomic_load(&entry->last) & PORTUS_STOPPED) != 0;
@@ -95,7 +95,8 @@ void live_release_at(int at, const char *path, int flags)
     if (shim_live() && syscall(SYS_statx, at, path == NULL ? "" : path,
                                (flags & AT_SYMLINK_NOFOLLOW) | (path == NULL ? AT_EMPTY_PATH : 0),
                                STATX_INO, &status) == 0)
-        release(makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino);
+        release(makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino, at,
+                path == NULL ? "" : path);
     errno = saved;
 }
 

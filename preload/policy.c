@@ -282,6 +282,8 @@ enum verdict policy_verdict(int error)
         return VERDICT_FULL;
     case -ESHUTDOWN:
         return VERDICT_PASSIVE;
+    case -EHOSTDOWN:
+        return VERDICT_SILENT;
     case -EINVAL:
     case -EACCES:
     case -ENOLCK:
@@ -354,7 +356,7 @@ int policy_open(int at, const char *path, int flags)
         shim_unordered())
         return 0;
     if (shim_control() == NULL)
-        return -shim_barrier_of("open"); /* looks for others of this job */
+        return -shim_barrier_at("open", at, path); /* looks for others of this job */
     if (!shim_live())
         return 0;
     directories(at, path, directory);
@@ -365,7 +367,7 @@ int policy_open(int at, const char *path, int flags)
         bool kept = portus_env_match(shim.env.match, path) && empty && directory[0] != 0 &&
                     !(flags & (O_APPEND | O_DIRECT));
         if (!kept && !(exists && !(flags & O_TRUNC)))
-            error = -shim_barrier_of("open");
+            error = -shim_barrier_at("open", at, path);
     }
     errno = saved;
     return error;

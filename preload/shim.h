@@ -114,9 +114,15 @@ void shim_look_end(void); /* closes what it found, with the lock */
 int shim_barrier_of(const char *call);
 #define shim_barrier() shim_barrier_of(__func__)
 
+/*
+ * The same for a call that only changes what is at path, or at a descriptor (path ""): what waits
+ * for a shared file system that does not answer is not waited for elsewhere.
+ */
+int shim_barrier_at(const char *call, int at, const char *path);
+
 /* The same for a caller that cannot return an error: a later call does, or the end. */
-void shim_barrier_untold_of(const char *call);
-#define shim_barrier_untold() shim_barrier_untold_of(__func__)
+void shim_barrier_untold_at(const char *call, int at, const char *path);
+#define shim_barrier_untold() shim_barrier_untold_at(__func__, -1, NULL)
 
 /* The error, negative, of a file of a writer that was closed since, as its agent was gone. Once. */
 int shim_untold(void);

@@ -20,7 +20,8 @@
     X(PASSIVE, "passive", "capture is switched off")                                               \
     X(FULL, "full", "too many live files")                                                         \
     X(LEASE, "lease", "no lease to be had")                                                        \
-    X(UNDER_WAY, "under_way", "another write of it is under way")
+    X(UNDER_WAY, "under_way", "another write of it is under way")                                  \
+    X(SILENT, "silent", "behind a save to a shared file system that does not answer")
 
 #define PORTUS_REASON_ENUM(name, label, words) PORTUS_REASON_##name,
 enum portus_reason { PORTUS_REASONS(PORTUS_REASON_ENUM) PORTUS_REASON_COUNT };

@@ -39,7 +39,7 @@
 #include "portus/reason.h"
 
 #define PORTUS_CONTROL_MAGIC 0x314c525453555450ull /* "PTUSTRL1" */
-#define PORTUS_CONTROL_VERSION 4u
+#define PORTUS_CONTROL_VERSION 5u
 
 /* The lowest bit of portus_session.head and portus_file.last. */
 #define PORTUS_STOPPED 1ull
@@ -75,7 +75,9 @@ struct portus_session {
     _Atomic uint32_t starved; /* set by the client: what is claimed and replayed holds it up */
     _Atomic uint32_t unpin;   /* set by the agent: its memory is wanted back */
     _Atomic uint64_t pinned;  /* bytes of data that a device may write to: do not shrink the ring */
-    uint64_t reserved[3];
+    _Atomic uint64_t silent;  /* its drain waits for the file system of that device, for seconds by
+                                 now, and that is a shared one; 0: not; the agent's */
+    uint64_t reserved[2];
 };
 
 #define PORTUS_UNCLAIMED UINT64_MAX

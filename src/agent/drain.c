@@ -71,7 +71,8 @@ static bool sound(const struct agent *agent, unsigned number, const struct portu
 
 static int write_piece(int fd, struct piece *piece)
 {
-    static int flags = RWF_NOAPPEND;
+    static _Atomic int known = RWF_NOAPPEND;
+    int flags = atomic_load(&known);
     struct iovec *vector = piece->vector;
     int vectors = piece->vectors;
     uint64_t offset = piece->offset;
@@ -85,7 +86,7 @@ static int write_piece(int fd, struct piece *piece)
         if (written < 0 && errno == EINTR)
             continue;
         if (written < 0 && (errno == EOPNOTSUPP || errno == ENOSYS) && flags != 0) {
-            flags = 0;
+            atomic_store(&known, flags = 0);
             continue;
         }
         if (written <= 0)
@@ -147,18 +148,32 @@ static void advance(struct agent *agent, unsigned number, uint64_t records)
     session->tail += records;
     session->stalled = 0;
     atomic_store(&agent->control->session[number].tail, session->tail);
+    atomic_store(&agent->control->session[number].silent, 0);
     agent_progress(agent);
 }
 
-/* A client that lies loses its session: what came before is in its files. */
+bool agent_drained(const struct agent *agent, unsigned number)
+{
+    const struct agent_session *session = &agent->state->session[number];
+
+    return session->liar ||
+           atomic_load(&agent->control->session[number].head) >> 1 == session->tail;
+}
+
+/*
+ * A client that lies loses its session: what came before is in its files. It may go on to write
+ * into its log, of which nothing counts any more.
+ */
 static void give_up(struct agent *agent, unsigned number, const char *what)
 {
     struct agent_session *session = &agent->state->session[number];
     struct portus_session *shared = &agent->control->session[number];
     uint64_t head;
 
-    agent_error(agent, "process %u: %s: its session is closed, its last bytes are lost",
-                atomic_load(&shared->pid), what);
+    if (agent_may_say(agent, number))
+        agent_error(agent, "process %u: %s: its session is closed, its last bytes are lost",
+                    atomic_load(&shared->pid), what);
+    session->liar = true;
     head = atomic_fetch_or(&shared->head, PORTUS_STOPPED) >> 1;
     for (unsigned i = 0; i < PORTUS_FILES; i++)
         if (agent->state->owner[i] == number + 1 && agent->state->file[i] != 0)
@@ -181,11 +196,50 @@ static bool wait_or_skip(struct agent *agent, unsigned number)
     if (session->stalled == 0)
         session->stalled = portus_now();
     else if (portus_now() - session->stalled > STALL_NS) {
-        log_warn("process %u has been filling one record for 10 s: its drain waits for it",
-                 atomic_load(&agent->control->session[number].pid));
+        if (agent_may_say(agent, number))
+            log_warn("process %u has been filling one record for 10 s: its drain waits for it",
+                     atomic_load(&agent->control->session[number].pid));
         session->stalled = portus_now();
     }
     return false;
+}
+
+/*
+ * The next record's file system has not returned from a call: it waits. Others learn of it if that
+ * takes long and it is none of this machine: see portus_session.silent.
+ */
+static bool hold(struct agent *agent, unsigned number, unsigned file)
+{
+    struct portus_session *shared = &agent->control->session[number];
+    uint64_t device = agent->device[file];
+
+    agent->held[number] = true;
+    if (!agent->state->leased[file] && atomic_load(&shared->silent) != device &&
+        agent_call_silent(agent, device)) {
+        atomic_store(&shared->silent, device);
+        agent_progress(agent);
+    }
+    return false;
+}
+
+/* Writes a piece to its file. 0 or an errno. */
+static int write_file(struct agent *agent, unsigned number, struct piece *piece)
+{
+    const struct portus_file *file = &agent->control->file[piece->file];
+    uint64_t end = piece->offset + piece->length;
+    bool hurried = atomic_load(&file->hurried) != 0;
+    int fd = agent->state->file[piece->file], error;
+
+    agent->replaying[number] = piece->file + 1;
+    agent->calling[number]++;
+    agent_call(agent, agent->device[piece->file], file->path);
+    error = write_piece(fd, piece);
+    if (error == 0 && hurried)
+        hurry(agent, piece->file, fd, end);
+    agent_called(agent);
+    agent->calling[number]--;
+    agent->replaying[number] = 0;
+    return error;
 }
 
 bool agent_drain(struct agent *agent, unsigned number)
@@ -198,8 +252,16 @@ bool agent_drain(struct agent *agent, unsigned number)
     struct piece piece;
     int fd, error = 0;
 
+    agent->held[number] = false;
+    if (agent->replaying[number] != 0)
+        return hold(agent, number, agent->replaying[number] - 1);
     if (head == session->tail)
         return false;
+    if (session->liar) {
+        session->tail = head;
+        atomic_store(&shared->tail, head);
+        return false;
+    }
     if (head - session->tail > PORTUS_RECORDS) {
         give_up(agent, number, "an impossible log");
         return true;
@@ -221,24 +283,27 @@ bool agent_drain(struct agent *agent, unsigned number)
             return false;
         if (atomic_load(&agent->control->file[record.file].owner) == number + 1)
             atomic_store(&agent->control->file[record.file].error, EIO);
-        agent_error(agent, "process %u: a record of a file that it never sent: passed over",
-                    atomic_load(&shared->pid));
+        if (agent_may_say(agent, number))
+            agent_error(agent, "process %u: a record of a file that it never sent: passed over",
+                        atomic_load(&shared->pid));
         advance(agent, number, 1);
         return true;
     }
+    if (agent_call_away(agent, agent->device[record.file]))
+        return hold(agent, number, record.file);
+    atomic_store(&shared->silent, 0);
     collect(agent, number, session->tail, head, &record, &piece);
     file = &agent->control->file[record.file];
     if (atomic_load(&file->error) == 0) {
         uint64_t began = portus_trace_on() ? portus_now() : 0;
 
-        error = write_piece(fd, &piece);
+        error = write_file(agent, number, &piece);
         if (began != 0)
             agent_trace_drain(agent, number, record.file, began, piece.length);
-        if (error == 0 && atomic_load(&file->hurried) != 0)
-            hurry(agent, record.file, fd, piece.offset + piece.length);
         if (error != 0) {
-            agent_error(agent, "%.*s: %s: the file is incomplete, its program is told",
-                        PORTUS_FILE_PATH - 1, file->path, strerror(error));
+            if (agent_may_say(agent, number))
+                agent_error(agent, "%.*s: %s: the file is incomplete, its program is told",
+                            PORTUS_FILE_PATH - 1, file->path, strerror(error));
             atomic_store(&file->error, (uint32_t)error);
         }
     }
@@ -246,7 +311,8 @@ bool agent_drain(struct agent *agent, unsigned number)
     atomic_fetch_add(&file->drained, piece.length);
     atomic_fetch_add(&shared->drained, piece.length);
     atomic_fetch_add(&agent->control->drained_bytes, piece.length);
-    agent->busy_bytes += piece.length;
+    if (!agent_lost(agent))
+        agent->busy_bytes += piece.length;
     advance(agent, number, piece.records);
     return true;
 }

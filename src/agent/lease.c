@@ -29,33 +29,29 @@ int agent_file_engage(struct agent *agent, unsigned session, uint32_t number, ui
 {
     struct agent_state *state = agent->state;
     struct portus_file *file;
-    struct stat status;
+    struct statx status;
     int flags = fcntl(fd, F_GETFL);
 
     if (number >= PORTUS_FILES)
-        goto refuse;
+        return -EPROTO;
     file = &agent->control->file[number];
-    if (atomic_load(&file->owner) != session + 1) {
-        close(fd); /* late: its number has been given back */
-        return 0;
-    }
-    if (state->file[number] != 0) {
-        /* Noted by a worker that was killed before it had dropped the message. */
-        close(fd);
+    if (atomic_load(&file->owner) != session + 1)
+        return 0;                 /* late: its number has been given back */
+    if (state->file[number] != 0) /* noted by a worker that was killed before it had dropped it */
         return state->owner[number] == session + 1 ? 0 : -EPROTO;
-    }
     /* What cannot be learnt is not held against it: to refuse a file is to lose its bytes. */
     if (flags >= 0 && ((flags & O_PATH) || (flags & O_ACCMODE) == O_RDONLY))
-        goto refuse;
-    if (fstat(fd, &status) == 0 && (!S_ISREG(status.st_mode) || status.st_ino != inode))
-        goto refuse;
-    if (file->inode != inode) {
-        close(fd); /* late: its number is another file's by now */
-        return 0;
-    }
+        return -EPROTO;
+    /* Without asking a server, which may not answer. */
+    if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &status) == 0 &&
+        (!S_ISREG(status.stx_mode) || status.stx_ino != inode))
+        return -EPROTO;
+    if (file->inode != inode)
+        return 0; /* late: its number is another file's by now */
     state->owner[number] = session + 1;
     state->leased[number] = atomic_load(&file->leaseless) == 0;
     agent->begun[number] = 0;
+    agent->device[number] = agent_device(fd);
     state->file[number] = fd;
     atomic_store(&file->state, PORTUS_FILE_LIVE);
     if (atomic_load(&agent->control->passive) != PORTUS_CAPTURING)
@@ -65,11 +61,14 @@ int agent_file_engage(struct agent *agent, unsigned session, uint32_t number, ui
     if (portus_trace_on())
         agent_trace_live(agent, number, true);
     agent_pull_begin(agent, number);
-    return 0;
+    return 1;
+}
 
-refuse:
-    close(fd);
-    return -EPROTO;
+void agent_files_resume(struct agent *agent)
+{
+    for (unsigned i = 0; i < PORTUS_FILES; i++)
+        if (agent->state->file[i] != 0)
+            agent->device[i] = agent_device(agent->state->file[i]);
 }
 
 void agent_files_broken(struct agent *agent)
@@ -112,24 +111,35 @@ static void date(const struct agent *agent, unsigned number, int fd)
         futimens(fd, times);
 }
 
+/* Blocks beyond its end. 0 or an errno. */
+static int trim(const struct portus_file *file, int fd)
+{
+    struct stat status;
+
+    if (atomic_load(&file->quiet) == 0 || atomic_load(&file->reserved_end) == 0 ||
+        fstat(fd, &status) < 0 || atomic_load(&file->reserved_end) <= (uint64_t)status.st_size)
+        return 0;
+    return ftruncate(fd, status.st_size) < 0 ? errno : 0;
+}
+
 /* Whether it is one; else it is asked again in a moment. */
-static bool finish(struct agent *agent, unsigned number)
+static bool finish(struct agent *agent, unsigned number, unsigned session)
 {
     struct agent_state *state = agent->state;
     struct portus_file *file = &agent->control->file[number];
-    int fd = state->file[number];
+    uint64_t device = agent->device[number];
+    int fd = state->file[number], error = 0;
     struct agent_keep known;
-    struct stat status;
 
-    if (atomic_load(&file->state) != PORTUS_FILE_TRIMMED) {
-        if (atomic_load(&file->quiet) != 0 && fstat(fd, &status) == 0 &&
-            atomic_load(&file->reserved_end) > (uint64_t)status.st_size &&
-            ftruncate(fd, status.st_size) < 0)
-            agent_error(agent, "%.*s: blocks reserved beyond its end stay with it: %s",
-                        PORTUS_FILE_PATH - 1, file->path, strerror(errno));
-        atomic_store(&file->state, PORTUS_FILE_TRIMMED);
-    }
+    agent_call(agent, device, file->path);
+    if (atomic_load(&file->state) != PORTUS_FILE_TRIMMED)
+        error = trim(file, fd);
+    atomic_store(&file->state, PORTUS_FILE_TRIMMED);
     date(agent, number, fd);
+    agent_called(agent);
+    if (error != 0 && agent_may_say(agent, session))
+        agent_error(agent, "%.*s: blocks reserved beyond its end stay with it: %s",
+                    PORTUS_FILE_PATH - 1, file->path, strerror(error));
     if (!agent_pull_stamp(agent, number, fd, &known)) {
         agent->stamping = true;
         return false;
@@ -137,15 +147,20 @@ static bool finish(struct agent *agent, unsigned number)
     if (state->leased[number])
         fcntl(fd, F_SETLEASE, F_UNLCK);
     /* What ext4 does at close, unless all blocks are reserved: see preload/habit.c. */
-    if (atomic_load(&file->replaces) != 0)
+    if (atomic_load(&file->replaces) != 0) {
+        agent_call(agent, device, file->path);
         sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+        agent_called(agent);
+    }
     agent_metrics_whole(agent, number);
     if (portus_trace_on())
         agent_trace_live(agent, number, false);
     agent_store_take(agent, number, fd, &known);
     state->file[number] = 0;
     state->owner[number] = 0;
+    agent_call(agent, device, file->path); /* which waits for what a server has not yet */
     close(fd);
+    agent_called(agent);
     atomic_fetch_add(&agent->control->drained_files, 1);
     atomic_store(&file->state, PORTUS_FILE_DONE);
     agent_progress(agent);
@@ -160,8 +175,8 @@ static bool ended(const struct agent *agent, uint32_t session)
 {
     const struct portus_session *shared = &agent->control->session[session];
 
-    return atomic_load(&shared->state) == PORTUS_SESSION_DYING &&
-           atomic_load(&shared->head) >> 1 == agent->state->session[session].tail;
+    return atomic_load(&shared->state) == PORTUS_SESSION_DYING && agent_drained(agent, session) &&
+           agent->replaying[session] == 0;
 }
 
 bool agent_files_finish(struct agent *agent)
@@ -169,7 +184,7 @@ bool agent_files_finish(struct agent *agent)
     bool did = false;
 
     agent->stamping = false;
-    for (unsigned i = 0; i < PORTUS_FILES; i++) {
+    for (unsigned i = 0; i < PORTUS_FILES && !agent_lost(agent); i++) {
         uint32_t owner = agent->state->owner[i];
         uint64_t last;
 
@@ -177,8 +192,12 @@ bool agent_files_finish(struct agent *agent)
             continue;
         last = atomic_load(&agent->control->file[i].last);
         if ((last & PORTUS_STOPPED) &&
-            (last >> 1 <= agent->state->session[owner - 1].tail || ended(agent, owner - 1)))
-            did |= finish(agent, i);
+            (last >> 1 <= agent->state->session[owner - 1].tail || ended(agent, owner - 1)) &&
+            !agent_call_away(agent, agent->device[i])) {
+            agent->calling[owner - 1]++; /* so that its session stays */
+            did |= finish(agent, i, owner - 1);
+            agent->calling[owner - 1]--;
+        }
     }
     return did;
 }

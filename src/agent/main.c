@@ -152,7 +152,7 @@ static pid_t start_worker(struct agent_state *state, struct portus_control *cont
     if (getppid() != state->keeper)
         _exit(1);
     sigprocmask(SIG_SETMASK, mask, NULL); /* all that the keeper handles stays blocked */
-    _exit(agent_work(state, control));
+    agent_work(state, control);
 }
 
 static void ring(int eventfd)

@@ -20,11 +20,8 @@
 
 #define MESSAGES_A_TURN 64
 
-static void close_fds(const int *fds, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++)
-        close(fds[i]);
-}
+/* Lines that strangers bring about, who may come again and again. */
+static struct portus_log_some knocks, crowds, breaks;
 
 static void hang_up(struct agent *agent, struct agent_peer *peer)
 {
@@ -83,7 +80,8 @@ static void let_in(struct agent *agent)
     if (fd < 0)
         return;
     if (!portus_message_peer(fd, &pid)) {
-        log_warn("a process of another user knocked: refused");
+        if (portus_log_some(&knocks))
+            log_warn("a process of another user knocked: refused");
         close(fd);
         return;
     }
@@ -91,7 +89,8 @@ static void let_in(struct agent *agent)
         if (state->peer[i].socket == 0)
             place = &state->peer[i];
     if (place == NULL) {
-        agent_error(agent, "more than %d connections: one more is refused", AGENT_PEERS);
+        if (portus_log_some(&crowds))
+            agent_error(agent, "more than %d connections: one more is refused", AGENT_PEERS);
         close(fd);
         return;
     }
@@ -165,14 +164,17 @@ static int hear(struct agent *agent, struct agent_peer *peer)
         /* Taken out once it is noted: if we are killed before, the next worker finds it. */
         error = agent_file_engage(agent, peer->session - 1, message.value, message.size, fds[0]);
         drop(agent, peer);
-        return error;
+        if (error != 1)
+            agent_discard(agent, fds[0]);
+        return error < 0 ? error : 0;
     }
     drop(agent, peer);
     if (message.op == PORTUS_OP_RENAMED && count == 1 && peer->welcomed) {
         agent_store_renamed(agent, fds[0]);
         return 0;
     }
-    close_fds(fds, count);
+    for (unsigned i = 0; i < count; i++)
+        agent_discard(agent, fds[i]);
     if (count != 0)
         return -EPROTO;
     if (!peer->welcomed)
@@ -199,7 +201,7 @@ static void listen_to(struct agent *agent, struct agent_peer *peer)
         return;
     if (error != -ECONNRESET && error != -EPROTO && error != -EMSGSIZE)
         agent_quit(agent, strerror(-error));
-    if (error != -ECONNRESET)
+    if (error != -ECONNRESET && portus_log_some(&breaks))
         agent_error(agent, "process %u broke the protocol (%s): it is not heard any more",
                     peer->pid, strerror(-error));
     if (error != -ECONNRESET && peer->session != 0) {

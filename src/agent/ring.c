@@ -33,6 +33,8 @@
 #define LOOK_LEAST_NS 5000000ull
 #define FILLS 4 /* bytes a nanosecond, of programs that take memory */
 
+static struct portus_log_some lacks;
+
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -130,6 +132,8 @@ int agent_session_open(struct agent *agent, const struct agent_peer *peer, uint6
     }
     session->tail = 0;
     session->stalled = 0;
+    session->lines = 0;
+    session->liar = false;
     session->ring_bytes = 0;
     session->ring_map = PORTUS_RING_DATA + limit;
     session->pidfd = peer->pidfd;
@@ -149,12 +153,15 @@ int agent_session_open(struct agent *agent, const struct agent_peer *peer, uint6
     atomic_store(&shared->ring_bytes, 0);
     atomic_store(&shared->claimed, PORTUS_UNCLAIMED);
     atomic_store(&shared->starved, 0);
+    atomic_store(&shared->silent, 0);
     atomic_store(&shared->unpin, 0);
     atomic_store(&shared->pinned, 0);
     atomic_fetch_add(&shared->serial, 1);
     error = ceiling(agent, number) < FIRST ? -ENOMEM : extend(agent, number, FIRST);
     if (error != 0) {
-        agent_error(agent, "no memory for the ring of process %u: it writes as usual", peer->pid);
+        if (portus_log_some(&lacks))
+            agent_error(agent, "no memory for the ring of process %u: it writes as usual",
+                        peer->pid);
         error = -ENOMEM;
         goto unmap;
     }
@@ -194,9 +201,10 @@ bool agent_session_end(struct agent *agent, unsigned number)
     struct portus_session *shared = &agent->control->session[number];
     int ring = session->ring, pidfd = session->pidfd;
 
-    if (ring != 0 && atomic_load(&shared->head) >> 1 != session->tail)
+    if (ring != 0 && !agent_drained(agent, number))
         return false;
-    if (agent_files_count(agent, number + 1) != 0 || !agent_pull_through(agent, number))
+    if (agent->calling[number] != 0 || agent_files_count(agent, number + 1) != 0 ||
+        !agent_pull_through(agent, number))
         return false;
     agent_pull_end(agent, number);
     if (agent->ring[number] != NULL)

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "common/env.h"
+#include "common/futex.h"
 #include "portus/ring.h"
 
 #define AGENT_PEERS 4096
@@ -40,6 +41,8 @@ struct agent_session {
     uint64_t ring_map;   /* bytes that are mapped */
     uint64_t ring_bytes; /* data bytes that may be used; the one in shared memory is for clients */
     uint64_t stalled;    /* when a record was first found not ready, ns; for the log */
+    uint32_t lines;      /* that the log has of its client */
+    bool liar;           /* nothing that it writes into its log counts any more */
 };
 
 /* A whole file on its way to the store; state: see store.c, 0: none. */
@@ -109,17 +112,63 @@ struct agent_burst {
     uint32_t file, session;
 };
 
+/* A thread that can run the loop. Numbers and bools: with the loop's lock; see calls.c. */
+#define AGENT_THREADS 16
+struct agent_thread {
+    struct agent *agent; /* NULL: there is none of this number yet */
+    unsigned number;
+    bool parked; /* it may be given the loop */
+    bool away;   /* in a call, and another thread has the loop */
+    bool told;
+    _Atomic uint64_t began; /* its call into a file system, ns; 0: it is in none */
+    uint64_t device;
+    const char *what; /* for people; may be in shared memory */
+    char path[PORTUS_FILE_PATH];
+    _Atomic uint32_t go; /* futex: it has been given the loop */
+};
+
+#define AGENT_SLOW 16
+struct agent_slow {
+    uint64_t device, until; /* ns */
+};
+
+struct agent_calls {
+    struct portus_lock lock;
+    _Atomic unsigned owner;     /* number of the thread that runs the loop */
+    _Atomic uint32_t returning; /* threads that want the lock, to finish what they began */
+    _Atomic uint32_t dozes;     /* the watchdog sleeps until a call begins */
+    unsigned away;
+    bool watched;
+    struct agent_thread thread[AGENT_THREADS];
+    struct agent_slow slow[AGENT_SLOW];
+};
+
+/* A descriptor of a client's that nothing is done with but to close it. */
+#define AGENT_DISCARDS 256
+struct agent_discard {
+    int fd;
+    uint64_t device;
+};
+
 /* The worker's own: mappings and what can be found again. */
 struct agent {
     struct agent_state *state;
     struct portus_control *control;
     uint8_t *ring[PORTUS_SESSIONS]; /* mapped, or NULL */
     uint64_t begun[PORTUS_FILES];   /* of each file, how far the disk has been told to begin */
-    uint64_t idle_since;            /* nobody connected, nothing live; 0: busy */
-    uint64_t look;                  /* at the memory, then, ns */
-    uint64_t busy_ns, busy_bytes;   /* of the drain, for its rate */
-    uint64_t store_since;           /* it is being started or asked, ns; 0: not */
-    unsigned store_first;           /* of several: which is tried first */
+    uint64_t device[PORTUS_FILES];  /* of each file that is engaged */
+    struct agent_calls calls;
+    uint32_t calling[PORTUS_SESSIONS]; /* calls for its files that are under way */
+    uint32_t
+        replaying[PORTUS_SESSIONS]; /* the file + 1 that one of its records is being written to */
+    bool held[PORTUS_SESSIONS];     /* its next record waits for a call to return */
+    struct agent_discard discard[AGENT_DISCARDS];
+    unsigned discarded;
+    uint64_t idle_since;          /* nobody connected, nothing live; 0: busy */
+    uint64_t look;                /* at the memory, then, ns */
+    uint64_t busy_ns, busy_bytes; /* of the drain, for its rate */
+    uint64_t store_since;         /* it is being started or asked, ns; 0: not */
+    unsigned store_first;         /* of several: which is tried first */
     uint64_t store_looked, store_started, store_refused_until; /* ns */
     uint64_t store_heard;                                      /* the last answer, ns */
     uint64_t store_asked; /* since then, whether it is alive, ns; 0: not */
@@ -127,13 +176,17 @@ struct agent {
     bool store_ends;   /* takes no more files */
     bool store_wanted; /* a file has engaged, and it is not there */
     bool stamping;     /* a drained file waits for the clock: see pull.c */
+    bool stopping;     /* nothing new is captured: all files were stopped */
     struct agent_burst burst;
     uint64_t live_id[PORTUS_FILES]; /* for the timeline */
     uint64_t measured;              /* metrics were written, ns */
 };
 
-/* worker.c: what a worker does until the agent is no longer needed; returns its exit status. */
-int agent_work(struct agent_state *state, struct portus_control *control);
+/* worker.c: what a worker does until the agent is no longer needed. */
+void agent_work(struct agent_state *state, struct portus_control *control)
+    __attribute__((noreturn));
+void agent_turns(struct agent *agent); /* the loop, as long as it is this thread's */
+void agent_wake(struct agent *agent);  /* from its sleep */
 
 /* Logs an error and shows it in portusctl status. */
 void agent_error(struct agent *agent, const char *format, ...)
@@ -150,6 +203,30 @@ int agent_reopen(int fd, int flags);
 
 /* Wakes clients that wait for a tail or a file's state. */
 void agent_progress(struct agent *agent);
+
+/*
+ * Whether the log may have one more line that a client can bring about, of so many; the
+ * last one says that it is the last.
+ */
+bool agent_may_say(struct agent *agent, unsigned session);
+
+/* calls.c: calls that may never return */
+void agent_loop(struct agent *agent) __attribute__((noreturn));
+void agent_calls_turn(struct agent *agent); /* lets those have the loop's lock who return */
+/*
+ * Around a call into the file system of that device; what: a name of at most
+ * PORTUS_FILE_PATH bytes. Others may run the loop meanwhile.
+ */
+void agent_call(struct agent *agent, uint64_t device, const char *what);
+void agent_called(struct agent *agent);
+/* Whether the loop is another thread's now: this one finishes what it began, and returns. */
+bool agent_lost(const struct agent *agent);
+bool agent_call_away(const struct agent *agent, uint64_t device);   /* nothing can be begun there */
+bool agent_call_silent(const struct agent *agent, uint64_t device); /* for seconds by now */
+uint64_t agent_device(int fd); /* of its file system, without asking that; 0: not known */
+/* Closes it in a turn to come. */
+void agent_discard(struct agent *agent, int fd);
+bool agent_discard_turn(struct agent *agent); /* one; whether there was one that can be closed */
 
 /* peer.c: connections */
 bool agent_peers_turn(struct agent *agent, int milliseconds); /* whether anything came */
@@ -169,6 +246,8 @@ uint64_t agent_rings_relieve(struct agent *agent);
 
 /* drain.c: replays at most one piece of a session; whether it did */
 bool agent_drain(struct agent *agent, unsigned number);
+/* Whether all of the session's log is replayed. */
+bool agent_drained(const struct agent *agent, unsigned number);
 /* Whether the session's client has died: then a record that is not ready never will be. */
 bool agent_client_dead(const struct agent_session *session);
 
@@ -186,8 +265,10 @@ void agent_metrics_drained(struct agent *agent, unsigned file, uint64_t bytes, i
 void agent_metrics_whole(struct agent *agent, unsigned file);
 
 /* lease.c: engaged files */
+/* Whether fd is taken: 1, or 0: it is of no use any more; or a negative errno: it never was. */
 int agent_file_engage(struct agent *agent, unsigned session, uint32_t number, uint64_t inode,
                       int fd);
+void agent_files_resume(struct agent *agent); /* after another worker */
 void agent_files_broken(struct agent *agent); /* stops those that somebody waits for */
 void agent_files_stop(struct agent *agent, unsigned session); /* session + 1, or 0: all */
 bool agent_files_finish(struct agent *agent); /* those that are stopped and drained */

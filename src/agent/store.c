@@ -58,13 +58,16 @@ bool agent_store_configured(const struct agent *agent)
 
 static void forget(struct agent *agent, struct agent_keep *keep)
 {
-    bool drafted = keep->drafted;
+    bool drafted = keep->drafted, sent = keep->state == KEEP_RENAMED || keep->state == KEEP_TOLD;
     int fd = keep->fd;
 
     keep->state = KEEP_NONE;
     keep->drafted = false;
     keep->fd = 0;
-    close(fd); /* the store's copy keeps no lease: it has one only through us */
+    if (sent)
+        agent_discard(agent, fd);
+    else
+        close(fd); /* the store's copy keeps no lease: it has one only through us */
     agent->state->keeps--;
     atomic_store(&agent->control->keeping, agent->state->keeps);
     if (drafted)
@@ -196,7 +199,7 @@ void agent_store_renamed(struct agent *agent, int fd)
         log_warn("the store is %u renames behind: some versions keep their old paths", waiting);
     agent->store_behind = waiting == RENAMES;
     if (keep == NULL) {
-        close(fd);
+        agent_discard(agent, fd);
     } else {
         keep->drafted = keep->kept = false;
         put(agent, keep, fd, KEEP_RENAMED);

@@ -4,8 +4,8 @@
  *
  * Each turn: take what came in, replay one piece of each session, finish files
  * that are drained. When there is nothing to replay: grow rings for the next
- * save, then sleep. One thread, because the order of replay is the point, and one
- * core replays faster than most disks write.
+ * save, then sleep. One thread at a time, because the order of replay is the point, and
+ * one core replays faster than most disks write; which thread, calls.c decides.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -23,6 +23,8 @@
 #include "common/trace.h"
 
 #define IDLE_NS 3000000000ull
+#define LINES 8 /* about one client */
+#define SOME 100
 #define KEEPING_MS 5 /* leases and connections are tried again */
 
 void agent_error(struct agent *agent, const char *format, ...)
@@ -45,6 +47,19 @@ void agent_quit(struct agent *agent, const char *what)
     _exit(1);               /* and so the keeper */
 }
 
+bool agent_may_say(struct agent *agent, unsigned session)
+{
+    static struct portus_log_some some = {.most = SOME};
+    struct agent_session *own = &agent->state->session[session];
+
+    if (own->lines >= LINES || !portus_log_some(&some))
+        return false;
+    if (++own->lines == LINES)
+        log_warn("process %u: this is the last line about it but one",
+                 atomic_load(&agent->control->session[session].pid));
+    return true;
+}
+
 int agent_reopen(int fd, int flags)
 {
     char path[32];
@@ -59,6 +74,14 @@ void agent_progress(struct agent *agent)
         portus_futex_advance(&agent->control->progress);
     else
         atomic_fetch_add(&agent->control->progress, 1);
+}
+
+void agent_wake(struct agent *agent)
+{
+    uint64_t one = 1;
+
+    if (write(agent->state->doorbell, &one, sizeof(one)) < 0)
+        log_debug("eventfd: %s", strerror(errno)); /* full: it is ringing already */
 }
 
 static bool known(const struct agent_state *state, int fd)
@@ -82,7 +105,7 @@ static bool known(const struct agent_state *state, int fd)
 }
 
 /* What the last worker had opened or received and not noted before it was killed. */
-static void close_unknown(const struct agent_state *state)
+static void close_unknown(struct agent *agent)
 {
     DIR *directory = opendir("/proc/self/fd");
 
@@ -90,8 +113,8 @@ static void close_unknown(const struct agent_state *state)
         return;
     for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
         int fd = atoi(entry->d_name);
-        if (fd != dirfd(directory) && !known(state, fd))
-            close(fd);
+        if (fd != dirfd(directory) && !known(agent->state, fd))
+            agent_discard(agent, fd);
     }
     closedir(directory);
 }
@@ -112,7 +135,8 @@ static void resume(struct agent *agent)
             portus_futex_advance(&agent->control->finished);
             atomic_fetch_sub(&agent->control->live, 1);
         }
-    close_unknown(agent->state);
+    agent_files_resume(agent);
+    close_unknown(agent);
     agent_peers_resume(agent);
     agent_files_broken(agent); /* a signal may have come while nobody worked */
     agent_store_resume(agent);
@@ -123,11 +147,11 @@ static bool drain_all(struct agent *agent)
     uint64_t began = portus_now();
     bool did = false;
 
-    for (unsigned i = 0; i < PORTUS_SESSIONS; i++)
+    for (unsigned i = 0; i < PORTUS_SESSIONS && !agent_lost(agent); i++)
         if (atomic_load(&agent->control->session[i].state) != PORTUS_SESSION_FREE &&
             agent->ring[i] != NULL)
             did |= agent_drain(agent, i);
-    if (did)
+    if (did && !agent_lost(agent))
         agent->busy_ns += portus_now() - began;
     return did;
 }
@@ -166,14 +190,13 @@ static void measure(struct agent *agent)
     atomic_store(&control->undrained_limit, share > PORTUS_CHUNK * 16 ? share : PORTUS_CHUNK * 16);
 }
 
+/* Nothing that could be replayed now. */
 static bool nothing_pending(const struct agent *agent)
 {
-    for (unsigned i = 0; i < PORTUS_SESSIONS; i++) {
-        const struct portus_session *session = &agent->control->session[i];
-        if (atomic_load(&session->state) != PORTUS_SESSION_FREE &&
-            atomic_load(&session->head) >> 1 != agent->state->session[i].tail)
+    for (unsigned i = 0; i < PORTUS_SESSIONS; i++)
+        if (atomic_load(&agent->control->session[i].state) != PORTUS_SESSION_FREE &&
+            !agent_drained(agent, i) && !agent->held[i])
             return false;
-    }
     return true;
 }
 
@@ -187,8 +210,8 @@ static void end_sessions(struct agent *agent)
 /* Whether the agent has been of no use for a while. */
 static bool over(struct agent *agent, uint64_t now)
 {
-    bool busy =
-        agent_files_count(agent, 0) > 0 || !nothing_pending(agent) || agent->state->keeps > 0;
+    bool busy = agent_files_count(agent, 0) > 0 || !nothing_pending(agent) ||
+                agent->state->keeps > 0 || agent->calls.away > 0 || agent->discarded > 0;
 
     if (!busy && atomic_load(&agent->control->passive) == PORTUS_PASSIVE_TERM)
         return true; /* whoever is connected finds another agent with the next save */
@@ -201,56 +224,75 @@ static bool over(struct agent *agent, uint64_t now)
     return now - agent->idle_since > IDLE_NS;
 }
 
-int agent_work(struct agent_state *state, struct portus_control *control)
+/* One turn, up to where the loop is lost, or the turn over. */
+static void turn(struct agent *agent)
+{
+    struct portus_control *control = agent->control;
+    uint64_t now = portus_now();
+    bool busy, keeping;
+
+    atomic_fetch_add(&control->beat, 1);
+    agent_metrics_turn(agent, false);
+    if (atomic_load(&control->passive) != PORTUS_CAPTURING && !agent->stopping)
+        agent_files_stop(agent, 0);
+    agent->stopping = atomic_load(&control->passive) != PORTUS_CAPTURING;
+    busy = agent_peers_turn(agent, 0);
+    busy |= agent_discard_turn(agent);
+    if (agent_lost(agent))
+        return;
+    if (drain_all(agent)) {
+        busy = true;
+        measure(agent);
+    } else if (portus_trace_on()) {
+        agent_trace_flush(agent);
+    }
+    if (agent_lost(agent))
+        return;
+    busy |= agent_files_finish(agent);
+    if (agent_lost(agent))
+        return;
+    keeping = agent_store_turn(agent);
+    end_sessions(agent);
+    if (busy)
+        return;
+    if (nothing_pending(agent) && agent_rings_grow(agent)) {
+        agent->look = 0;
+        return;
+    }
+    if (now >= agent->look)
+        agent->look = now + agent_rings_relieve(agent);
+    if (over(agent, now)) {
+        agent_metrics_turn(agent, true);
+        _exit(0);
+    }
+
+    /* Sleep; whoever appends a record after this store rings the doorbell. */
+    atomic_store(&control->sleeping, 1);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (nothing_pending(agent))
+        agent_peers_turn(agent, agent->stamping ? 1
+                                : keeping       ? KEEPING_MS
+                                                : 1 + (int)((agent->look - now) / 1000000));
+    else
+        agent_peers_turn(agent, 1); /* a record is reserved and not ready yet */
+    atomic_store(&control->sleeping, 0);
+}
+
+void agent_turns(struct agent *agent)
+{
+    do {
+        turn(agent);
+        agent_calls_turn(agent);
+    } while (!agent_lost(agent));
+}
+
+void agent_work(struct agent_state *state, struct portus_control *control)
 {
     static struct agent agent;
-    bool stopping = false;
 
     agent.state = state;
     agent.control = control;
     atomic_store(&control->worker, (uint32_t)getpid());
     resume(&agent);
-    for (;;) {
-        uint64_t now = portus_now();
-        bool busy, keeping;
-
-        atomic_fetch_add(&control->beat, 1);
-        agent_metrics_turn(&agent, false);
-        if (atomic_load(&control->passive) != PORTUS_CAPTURING && !stopping)
-            agent_files_stop(&agent, 0);
-        stopping = atomic_load(&control->passive) != PORTUS_CAPTURING;
-        busy = agent_peers_turn(&agent, 0);
-        if (drain_all(&agent)) {
-            busy = true;
-            measure(&agent);
-        } else if (portus_trace_on()) {
-            agent_trace_flush(&agent);
-        }
-        busy |= agent_files_finish(&agent);
-        keeping = agent_store_turn(&agent);
-        end_sessions(&agent);
-        if (busy)
-            continue;
-        if (nothing_pending(&agent) && agent_rings_grow(&agent)) {
-            agent.look = 0;
-            continue;
-        }
-        if (now >= agent.look)
-            agent.look = now + agent_rings_relieve(&agent);
-        if (over(&agent, now)) {
-            agent_metrics_turn(&agent, true);
-            return 0;
-        }
-
-        /* Sleep; whoever appends a record after this store rings the doorbell. */
-        atomic_store(&control->sleeping, 1);
-        atomic_thread_fence(memory_order_seq_cst);
-        if (nothing_pending(&agent))
-            agent_peers_turn(&agent, agent.stamping ? 1
-                                     : keeping      ? KEEPING_MS
-                                                    : 1 + (int)((agent.look - now) / 1000000));
-        else
-            agent_peers_turn(&agent, 1); /* a record is reserved and not ready yet */
-        atomic_store(&control->sleeping, 0);
-    }
+    agent_loop(&agent);
 }

@@ -7,10 +7,20 @@
  * segment is looked at; when the agent is gone, each of them replays its own log
  * and advances its tail there, and one that is gone too has nothing left to wait
  * for.
+ *
+ * A shared file system that has not answered for seconds holds up what goes there, and
+ * nothing else: as it would if each program wrote there itself.
  */
 #include "client/barrier.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #define PAUSE_MS 20
 #define STOPPED_NS 1000000000ull
@@ -27,9 +37,58 @@ static bool reached(const struct portus_session *session, const struct target *t
            atomic_load(&session->tail) >= target->sequence;
 }
 
-static void wait_for_other(const struct portus_link *link, struct portus_session *session,
-                           const struct target *target)
+/* The device that a place is on, also one that is not there yet; 0: not known. */
+static uint64_t device_of(struct portus_place place)
 {
+    char path[PATH_MAX];
+    struct statx status;
+
+    if (place.path == NULL || strlen(place.path) >= sizeof(path))
+        return 0;
+    strcpy(path, place.path);
+    while (syscall(SYS_statx, place.at, path,
+                   AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC | (path[0] == '\0' ? AT_EMPTY_PATH : 0),
+                   STATX_TYPE, &status) < 0) {
+        char *slash = strrchr(path, '/');
+
+        if (errno != ENOENT || path[0] == '\0')
+            return 0;
+        if (slash == NULL)
+            strcpy(path, strcmp(path, ".") == 0 ? "" : ".");
+        else
+            slash[slash == path && slash[1] != '\0'] = '\0';
+    }
+    return makedev(status.stx_dev_major, status.stx_dev_minor);
+}
+
+/*
+ * Whether all that a session waits with is to go to a file system that does not answer, and not
+ * to where this place is.
+ */
+static bool elsewhere(const struct portus_control *control, uint32_t number,
+                      struct portus_place place)
+{
+    const struct portus_session *session = &control->session[number];
+    uint64_t silent = atomic_load(&session->silent), tail = atomic_load(&session->tail), device;
+
+    if (silent == 0 || place.path == NULL)
+        return false;
+    for (unsigned i = 0; i < PORTUS_FILES; i++) {
+        const struct portus_file *file = &control->file[i];
+        uint32_t state = atomic_load(&file->state);
+        if (atomic_load(&file->owner) == number + 1 && state != PORTUS_FILE_FREE &&
+            state != PORTUS_FILE_DONE && atomic_load(&file->last) >> 1 > tail &&
+            file->device != silent)
+            return false;
+    }
+    device = device_of(place);
+    return device != 0 && device != silent;
+}
+
+static void wait_for_other(const struct portus_link *link, uint32_t number,
+                           const struct target *target, struct portus_place place)
+{
+    struct portus_session *session = &link->control->session[number];
     struct portus_control *control = link->control;
     struct portus_patience patience = {0};
     uint64_t tail = atomic_load(&session->tail), moved = portus_now();
@@ -38,6 +97,8 @@ static void wait_for_other(const struct portus_link *link, struct portus_session
         uint32_t progress = atomic_load(&control->progress);
         char state = portus_process_state(atomic_load(&session->pid));
 
+        if (elsewhere(control, number, place))
+            return;
         if (portus_link_dead(link)) {
             if (state == 0 || state == 'Z' || state == 'X')
                 return;
@@ -57,15 +118,17 @@ static void wait_for_other(const struct portus_link *link, struct portus_session
     }
 }
 
-static void wait_for_own(struct portus_writer *writer, uint64_t sequence)
+static void wait_for_own(struct portus_writer *writer, uint64_t sequence, struct portus_place place)
 {
     struct portus_patience patience = {0};
 
-    while (atomic_load(&writer->session->tail) < sequence && !atomic_load(&writer->gone))
+    while (atomic_load(&writer->session->tail) < sequence && !atomic_load(&writer->gone) &&
+           !elsewhere(writer->link.control, writer->link.session, place))
         portus_writer_pause(writer, &patience);
 }
 
-int portus_barrier(const struct portus_link *link, struct portus_writer *writer, uint64_t *waited)
+int portus_barrier(const struct portus_link *link, struct portus_writer *writer,
+                   struct portus_place place, uint64_t *waited)
 {
     struct portus_control *control = link->control;
     struct target target[PORTUS_SESSIONS];
@@ -85,9 +148,9 @@ int portus_barrier(const struct portus_link *link, struct portus_writer *writer,
         if (began == 0)
             began = portus_now();
         if (writer != NULL && i == writer->link.session)
-            wait_for_own(writer, target[i].sequence);
+            wait_for_own(writer, target[i].sequence, place);
         else
-            wait_for_other(link, session, &target[i]);
+            wait_for_other(link, i, &target[i], place);
     }
     if (began != 0)
         *waited += portus_now() - began;
@@ -110,7 +173,7 @@ static bool safe(const struct portus_control *control, const struct portus_file 
 }
 
 int portus_barrier_kept(const struct portus_link *link, struct portus_writer *writer,
-                        uint64_t *waited)
+                        struct portus_place place, uint64_t *waited)
 {
     struct portus_control *control = link->control;
     struct portus_patience patience = {0};
@@ -124,13 +187,13 @@ int portus_barrier_kept(const struct portus_link *link, struct portus_writer *wr
 
         if (owner == 0 || owner > PORTUS_SESSIONS || atomic_load(&file->closed) == 0)
             continue;
-        while (!safe(control, file, owner)) {
+        while (!safe(control, file, owner) && !elsewhere(control, owner - 1, place)) {
             uint32_t progress = atomic_load(&control->progress);
 
             if (began == 0)
                 began = portus_now();
             if (portus_link_dead(link) || (own && atomic_load(&writer->gone)))
-                return portus_barrier(link, writer, waited);
+                return portus_barrier(link, writer, place, waited);
             if (own) {
                 portus_writer_pause(writer, &patience);
                 continue;

@@ -170,10 +170,13 @@ static void set_path(struct portus_file *file, const char *path)
 int portus_writer_engage(struct portus_writer *writer, const struct portus_claim *claim)
 {
     struct portus_file *file;
+    uint64_t silent = atomic_load(&writer->session->silent);
     int number, keep, error;
 
     if (atomic_load(&writer->gone))
         return -ESHUTDOWN;
+    if (silent != 0 && silent != claim->device)
+        return -EHOSTDOWN;
     if (atomic_load(&writer->link.control->passive) != PORTUS_CAPTURING)
         return -ESHUTDOWN;
     number = claim_place(writer);

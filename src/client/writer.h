@@ -84,7 +84,8 @@ void portus_writer_close(struct portus_writer *writer);
 /*
  * Engages claim->fd: a lease on it, a copy of it kept, the description sent to
  * the agent. Returns the file's number, or a negative errno: -EAGAIN somebody
- * else has it open, -ENOSPC no place, -ESHUTDOWN the agent captures nothing.
+ * else has it open, -ENOSPC no place, -ESHUTDOWN the agent captures nothing, -EHOSTDOWN the log
+ * waits for another file system, which does not answer.
  */
 int portus_writer_engage(struct portus_writer *writer, const struct portus_claim *claim);
 

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -27,25 +28,35 @@ static inline void portus_futex_wait(_Atomic uint32_t *word, uint32_t value, uns
     errno = saved;
 }
 
-/* Advances *word and wakes all who wait for it. */
-static inline void portus_futex_advance(_Atomic uint32_t *word)
+static inline void portus_futex_wake(_Atomic uint32_t *word)
 {
     int saved = errno;
 
-    atomic_fetch_add(word, 1);
     syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
     errno = saved;
+}
+
+/* Advances *word and wakes all who wait for it. */
+static inline void portus_futex_advance(_Atomic uint32_t *word)
+{
+    atomic_fetch_add(word, 1);
+    portus_futex_wake(word);
 }
 
 struct portus_lock {
     _Atomic uint32_t word; /* 0 free, 1 held, 2 held and somebody waits */
 };
 
-static inline void portus_lock(struct portus_lock *lock)
+static inline bool portus_trylock(struct portus_lock *lock)
 {
     uint32_t free = 0;
 
-    if (atomic_compare_exchange_strong(&lock->word, &free, 1))
+    return atomic_compare_exchange_strong(&lock->word, &free, 1);
+}
+
+static inline void portus_lock(struct portus_lock *lock)
+{
+    if (portus_trylock(lock))
         return;
     while (atomic_exchange(&lock->word, 2) != 0)
         syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);

@@ -175,6 +175,7 @@ static void begin(void)
     if (agent.state->session[0].ring == 0)
         open_session(0);
     agent.state->session[0].tail = 0;
+    agent.state->session[0].liar = false;
     if (agent.state->session[0].pidfd != 0)
         close(agent.state->session[0].pidfd);
     agent.state->session[0].pidfd = dup(alive);
@@ -227,7 +228,8 @@ static void engage(unsigned which, unsigned kind)
     atomic_store(&file->leaseless, take(1) < 250);
     file->inode = status.st_ino + (take(1) == 255);
     atomic_store(&file->state, PORTUS_FILE_CLAIMED);
-    agent_file_engage(&agent, 0, which, file->inode, fd);
+    if (agent_file_engage(&agent, 0, which, file->inode, fd) != 1)
+        close(fd);
 }
 
 static void entry(void)

@@ -174,6 +174,7 @@ static void give_up(struct agent *agent, unsigned number, const char *what)
         agent_error(agent, "process %u: %s: its session is closed, its last bytes are lost",
                     atomic_load(&shared->pid), what);
     session->liar = true;
+    agent_peers_deafen(agent, number);
     head = atomic_fetch_or(&shared->head, PORTUS_STOPPED) >> 1;
     for (unsigned i = 0; i < PORTUS_FILES; i++)
         if (agent->state->owner[i] == number + 1 && agent->state->file[i] != 0)

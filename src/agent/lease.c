@@ -191,8 +191,9 @@ bool agent_files_finish(struct agent *agent)
         if (agent->state->file[i] == 0 || owner == 0)
             continue;
         last = atomic_load(&agent->control->file[i].last);
-        if ((last & PORTUS_STOPPED) &&
-            (last >> 1 <= agent->state->session[owner - 1].tail || ended(agent, owner - 1)) &&
+        /* Once a session has ended its client may be one that goes on to change its entries. */
+        if ((ended(agent, owner - 1) ||
+             ((last & PORTUS_STOPPED) && last >> 1 <= agent->state->session[owner - 1].tail)) &&
             !agent_call_away(agent, agent->device[i])) {
             agent->calling[owner - 1]++; /* so that its session stays */
             did |= finish(agent, i, owner - 1);

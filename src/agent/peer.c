@@ -220,6 +220,13 @@ void agent_peers_forget(struct agent *agent, unsigned session)
             hang_up(agent, &agent->state->peer[i]);
 }
 
+void agent_peers_deafen(struct agent *agent, unsigned session)
+{
+    for (unsigned i = 0; i < agent->state->peers_end; i++)
+        if (agent->state->peer[i].session == session + 1)
+            agent->state->peer[i].deaf = true;
+}
+
 static void empty(int eventfd)
 {
     uint64_t value;

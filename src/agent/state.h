@@ -234,6 +234,7 @@ void agent_peers_resume(struct agent *agent);
 unsigned agent_peers_count(const struct agent *agent);
 
 void agent_peers_forget(struct agent *agent, unsigned session); /* a deaf one's has ended */
+void agent_peers_deafen(struct agent *agent, unsigned session); /* nothing more is heard of it */
 
 /* ring.c: sessions and their memory */
 int agent_session_open(struct agent *agent, const struct agent_peer *peer, uint64_t wanted);

@@ -21,6 +21,8 @@
 #include "ctl/json.h"
 #include "ctl/text.h"
 
+#define MOST 1e15 /* files, seconds: more than there ever are */
+
 struct measured {
     double files, capture, wait, lag;
     bool found;
@@ -33,17 +35,22 @@ struct advice {
     bool by_drain;                      /* it is what the drain takes */
 };
 
-/* The sum over all lines of a metric; those of other names begin otherwise. */
-static void add(double *sum, const char *line, const char *name)
+/*
+ * The sum over all lines of a metric; those of other names begin otherwise. False: what an agent
+ * has counted is another number.
+ */
+static bool add(double *sum, const char *line, const char *name)
 {
     size_t length = strlen(name);
     const char *value;
+    double number;
 
     if (strncmp(line, name, length) != 0 || (line[length] != '{' && line[length] != ' '))
-        return;
+        return true;
     value = strrchr(line, ' ');
-    if (value != NULL)
-        *sum += strtod(value + 1, NULL);
+    number = value != NULL ? strtod(value + 1, NULL) : -1;
+    *sum += number;
+    return number >= 0 && *sum < MOST;
 }
 
 /* Files that PORTUS_METRICS has written. 0, or an exit status. */
@@ -51,18 +58,22 @@ static int read_metrics(struct measured *measured, const char *path)
 {
     static char line[8192];
     FILE *file = fopen(path, "re");
+    bool right = true;
 
     if (file == NULL) {
         complain("advise: %s: %s", path, strerror(errno));
         return CTL_FAILED;
     }
-    while (fgets(line, sizeof(line), file) != NULL) {
-        add(&measured->files, line, "portus_drained_files_total");
-        add(&measured->lag, line, "portus_drain_lag_seconds_total");
-        add(&measured->capture, line, "portus_capture_seconds_total");
-        add(&measured->wait, line, "portus_wait_seconds_total");
-    }
+    while (right && fgets(line, sizeof(line), file) != NULL)
+        right = add(&measured->files, line, "portus_drained_files_total") &&
+                add(&measured->lag, line, "portus_drain_lag_seconds_total") &&
+                add(&measured->capture, line, "portus_capture_seconds_total") &&
+                add(&measured->wait, line, "portus_wait_seconds_total");
     fclose(file);
+    if (!right) {
+        complain("advise: %s: impossible numbers: these are no metrics of an agent", path);
+        return CTL_FAILED;
+    }
     measured->found = true;
     return CTL_OK;
 }
@@ -138,17 +149,24 @@ static void print_all(const struct advice *advice, const struct advice *plain,
                span(text, plain->stall), span(other, plain->interval), 100 * plain->loss);
 }
 
+static uint64_t nanoseconds(double seconds)
+{
+    return seconds < 0                          ? 0
+           : seconds * 1e9 < (double)UINT64_MAX ? (uint64_t)(seconds * 1e9)
+                                                : UINT64_MAX;
+}
+
 static void write_one(struct json *json, const char *key, const struct advice *advice)
 {
     json_open_object(json, key);
-    json_seconds(json, "stall", (uint64_t)(advice->stall * 1e9));
-    json_seconds(json, "drain", (uint64_t)(advice->drain * 1e9));
-    json_seconds(json, "mtbf", (uint64_t)(advice->mtbf * 1e9));
-    json_seconds(json, "restart", (uint64_t)(advice->restart * 1e9));
-    json_seconds(json, "young", (uint64_t)(advice->young * 1e9));
-    json_seconds(json, "daly", (uint64_t)(advice->daly * 1e9));
-    json_seconds(json, "interval", (uint64_t)(advice->interval * 1e9));
-    json_seconds(json, "lost", (uint64_t)(advice->loss * 1e9)); /* of one second */
+    json_seconds(json, "stall", nanoseconds(advice->stall));
+    json_seconds(json, "drain", nanoseconds(advice->drain));
+    json_seconds(json, "mtbf", nanoseconds(advice->mtbf));
+    json_seconds(json, "restart", nanoseconds(advice->restart));
+    json_seconds(json, "young", nanoseconds(advice->young));
+    json_seconds(json, "daly", nanoseconds(advice->daly));
+    json_seconds(json, "interval", nanoseconds(advice->interval));
+    json_seconds(json, "lost", nanoseconds(advice->loss)); /* of one second */
     json_close(json);
 }
 

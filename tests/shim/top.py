@@ -116,7 +116,10 @@ trial.expect(abs(told["drain"] - float(found["portus_drain_lag_seconds_total"]))
 trial.expect(abs(advise("--mtbf", "8h", "--files", "3", metrics)["advice"]["stall"] - 3 * stall) < 5e-3, "of three files")
 for words in ("measured 1 files", "Young    sqrt(2 * ", "advice   save every ", "plain    saves that stop"):
     trial.expect(words in said, f"advise does not say {words!r}: {said}")
+wrong = os.path.join(trial.TOP, "wrong")
+with open(wrong, "w", encoding="ascii") as f:
+    f.write("portus_drained_files_total 3\nportus_wait_seconds_total{job=\"a\"} 1e90\n")
 for arguments, words, status in ((["--stall", "1"], "--mtbf", 2), (["--mtbf", "1h"], "--stall", 2), (["--mtbf", "x"], "8h", 2),
                                  (["--mtbf", "-1"], "8h", 2), (["--mtbf", "nan"], "8h", 2), (["--mtbf", "1h", "/no/such"], "/no/such", 1),
-                                 (["--mtbf", "1h", "/dev/null"], "nothing was captured", 1)):
+                                 (["--mtbf", "1h", "/dev/null"], "nothing was captured", 1), (["--mtbf", "1h", wrong], "impossible numbers", 1)):
     trial.expect(words in run("advise", *arguments, status=status), f"advise {arguments}")

@@ -5,11 +5,13 @@
 #   make check-world      other projects' tests, all of them, with every file captured (hours)
 #   make check-sanitize   the agent and unit tests under ASan, UBSan, TSan
 #   make check-errors     a save with each of its system calls failing in turn
-#   make fuzz       random programs plainly and with the shim, without an end (F='--seconds 60')
-#   make fuzz-parsers   what reads text and packets of others, ten minutes (F=-max_total_time=60); needs clang
-#   make fuzz-pool  hostile pool images, without an end (F=-max_total_time=60); needs clang
-#   make fuzz-far   hostile clients of a store on another machine, without an end; needs clang
-#   make fuzz-ring  a client that lies in its ring, without an end; needs clang
+#   make fuzz       each of the following for ten minutes (FUZZ_SECONDS=60); all but the first need clang
+#   make fuzz-calls   random programs plainly and with the shim (F='--seconds 60')
+#   make fuzz-parsers   what reads text, files and packets of others (F=-max_total_time=60)
+#   make fuzz-pool  hostile pool images, and a portusd that shows one
+#   make fuzz-far   hostile clients of a store on another machine; fuzz-store: of portusd on this one
+#   make fuzz-ring  clients that lie in their rings and messages, and a store that lies to the agent
+#   make fuzz-carrier   a store on another machine that lies
 #   make check-kills   kills at every system call, 10,000 of them (K='--kills 500')
 #   make check-vm     50 power cuts on each kind of emulated persistent memory, in QEMU (CYCLES=3 in `check`), and faults of networks
 #   make check-zoo   programs and preloaded libraries of many kinds: see sh scripts/install-deps zoo
@@ -64,6 +66,8 @@ SHIMTEST := $(patsubst tests/shim/%.c,$(B)/tests/shim/%,$(wildcard tests/shim/*.
             $(patsubst tests/shim/%.cc,$(B)/tests/shim/%,$(wildcard tests/shim/*.cc))
 BENCH    := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/*.c))
 FUZZ     := $(B)/tests/fuzz/calls
+FUZZERS  := parsers ring far store carrier pool
+FUZZ_SECONDS ?= 600
 FAULTS   := $(B)/tests/faults/inject $(B)/tests/faults/saves
 KILL     := $(B)/tests/kill/step $(B)/tests/kill/saves $(B)/tests/kill/record $(B)/tests/kill/kept
 VM       := $(B)/tests/vm/save $(B)/tests/vm/poison
@@ -95,7 +99,7 @@ PROGRAMS += $(B)/libportus_shim.so
 endif
 
 .PHONY: all man tests check check-sanitize check-unit check-errors check-kills check-vm check-site check-zoo soak check-schedules check-cuda check-world \
-  fuzz fuzz-far fuzz-parsers fuzz-pool fuzz-ring bench install dist deb wheel clean format tidy
+  fuzz fuzz-calls $(addprefix fuzz-,$(FUZZERS)) bench install dist deb wheel clean format tidy
 .DELETE_ON_ERROR:
 all: $(PROGRAMS) $(B)/portus-run
 
@@ -266,13 +270,16 @@ check-sanitize: tests
 
 # What tests/world runs a part of in `check`.
 check-world: tests
-	WORLD=all B=$(B) python3 tests/run -v --timeout 7200 world/
+	CHECK=check-world WORLD=all B=$(B) python3 tests/run -v --timeout 7200 world/
 
 check-unit: $(UNIT)
 	@set -e; for t in $(UNIT); do $$t; done
 
-fuzz: all $(FUZZ)
-	B=$(B) tests/fuzz/fuzz $(F)
+fuzz: fuzz-calls $(addprefix fuzz-,$(FUZZERS))
+
+# Random programs of file calls, plainly and with the shim.
+fuzz-calls: all $(FUZZ)
+	B=$(B) tests/fuzz/fuzz $(or $(F),--seconds $(FUZZ_SECONDS))
 
 check-kills: all $(KILL)
 	B=$(B) tests/kill/sweep $(K)
@@ -307,37 +314,43 @@ check-errors: all $(FAULTS)
 	B=$(B) python3 tests/faults/faults $(F)
 	B=$(B) python3 tests/faults/faults --store $(F)
 
-# The pool's images, by clang's libFuzzer.
-fuzz-pool:
-	@mkdir -p $(B)/fuzz-pool/corpus
-	clang $(filter-out -MMD -MP,$(BASE)) -Wno-missing-prototypes -O1 -g -fsanitize=fuzzer,address,undefined \
-	  -o $(B)/fuzz-pool/pool_fuzz tests/fuzz/pool_fuzz.c $(patsubst $(B)/%.o,%.c,$(POOL) $(COMMON)) -lpmem2
-	$(B)/fuzz-pool/pool_fuzz -timeout=10 -max_len=600 $(F) $(B)/fuzz-pool/corpus
+# By clang's libFuzzer, each for FUZZ_SECONDS; what they share is compiled once. Corpora stay in $(B)/fuzz/corpus.
+fuzzed    = $(patsubst $(B)/%.o,$(B)/fuzz/%.o,$(1))
+$(B)/fuzz/%.o: %.c
+	@mkdir -p $(@D)
+	clang $(BASE) -Wno-missing-prototypes -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -c -o $@ $<
 
-# portusd, and what a client on another machine may say to it.
-fuzz-far:
-	@mkdir -p $(B)/fuzz-far/corpus
-	clang $(filter-out -MMD -MP,$(BASE)) -Wno-missing-prototypes -O1 -g -fsanitize=fuzzer,address,undefined \
-	  -o $(B)/fuzz-far/far_fuzz tests/fuzz/far_fuzz.c \
-	  $(filter-out src/store/main.c src/transport/wire.c,$(patsubst $(B)/%.o,%.c,$(STORE) $(TRANSPORT) $(COMMON))) -lpmem2 -lmicrohttpd -ldl
-	$(B)/fuzz-far/far_fuzz -timeout=20 -max_len=2000 $(F) $(B)/fuzz-far/corpus
+# What reads text, files and packets of others.
+$(B)/fuzz/parsers: $(call fuzzed,$(addprefix $(B)/src/,ctl/advise.o ctl/elf.o ctl/json.o ctl/look.o ctl/portable.o ctl/text.o \
+  ctl/try_saves.o store/config.o transport/key.o transport/wire.o) $(FORMAT) $(CLIENT) $(COMMON))
+$(B)/fuzz/parsers: FUZZLIBS = -Wl,--wrap=open,--wrap=syscall,--wrap=SSL_read -lssl -lcrypto -lm
+# The agent, and what clients have in their rings; what they and a store say.
+$(B)/fuzz/ring: $(call fuzzed,$(filter-out %/main.o,$(AGENT)) $(COMMON))
+$(B)/fuzz/ring: FUZZLIBS = -Wl,--wrap=_exit,--wrap=pwritev2
+# portusd, and what a client on another machine may say to it; and one on this machine.
+$(B)/fuzz/far: $(call fuzzed,$(filter-out %/main.o %/wire.o,$(STORE) $(TRANSPORT)) $(COMMON))
+$(B)/fuzz/store: $(call fuzzed,$(filter-out %/main.o,$(STORE)) $(TRANSPORT) $(COMMON))
+$(B)/fuzz/far $(B)/fuzz/store: FUZZLIBS = -lpmem2 -lmicrohttpd -lssl -lcrypto -ldl
+# portus-carrier, and a store that lies to it.
+$(B)/fuzz/carrier: $(call fuzzed,$(filter-out %/main.o %/join.o,$(CARRIER)) $(filter-out %/wire.o,$(TRANSPORT)) $(COMMON))
+$(B)/fuzz/carrier: FUZZLIBS = -lcrypto -ldl
+# The pool's images, and a portusd that shows them.
+$(B)/fuzz/pool: $(call fuzzed,$(POOL) $(COMMON))
+$(B)/fuzz/pool: FUZZLIBS = -Wl,--wrap=portus_message_send,--wrap=portus_message_receive_bytes -lpmem2
 
-# The agent, and what a client may have in its ring.
-fuzz-ring:
-	@mkdir -p $(B)/fuzz-ring/corpus
-	clang $(filter-out -MMD -MP,$(BASE)) -Wno-missing-prototypes -O1 -g -fsanitize=fuzzer,address,undefined -Wl,--wrap=_exit,--wrap=pwritev2 \
-	  -fno-sanitize-recover=undefined -o $(B)/fuzz-ring/ring_fuzz tests/fuzz/ring_fuzz.c \
-	  $(filter-out src/agent/main.c,$(patsubst $(B)/%.o,%.c,$(AGENT) $(COMMON)))
-	$(B)/fuzz-ring/ring_fuzz -timeout=20 -max_len=800 -len_control=0 $(F) $(B)/fuzz-ring/corpus
+$(addprefix $(B)/fuzz/,$(FUZZERS)): $(B)/fuzz/%: $(B)/fuzz/tests/fuzz/%_fuzz.o
+	clang -pthread -fsanitize=fuzzer,address,undefined -o $@ $(filter %.o,$^) $(FUZZLIBS)
 
-# What reads text and packets of others, for ten minutes.
-fuzz-parsers:
-	@mkdir -p $(B)/fuzz-parsers/corpus
-	clang $(filter-out -MMD -MP,$(BASE)) -Wno-missing-prototypes -O1 -g -fsanitize=fuzzer,address,undefined \
-	  -fno-sanitize-recover=undefined -o $(B)/fuzz-parsers/parsers_fuzz tests/fuzz/parsers_fuzz.c \
-	  src/ctl/try_saves.c src/store/config.c src/transport/key.c $(patsubst $(B)/%.o,%.c,$(FORMAT) $(COMMON))
-	python3 tests/fuzz/seeds.py $(B)/fuzz-parsers/corpus
-	cd $(B)/fuzz-parsers && ./parsers_fuzz -timeout=10 -max_len=4096 $(or $(F),-max_total_time=600) corpus
+LIMITS_parsers := -timeout=10 -max_len=4096
+LIMITS_ring    := -timeout=20 -max_len=800 -len_control=0
+LIMITS_far     := -timeout=20 -max_len=2000
+LIMITS_store   := -timeout=20 -max_len=2000 -len_control=0
+LIMITS_carrier := -timeout=20 -max_len=2000
+LIMITS_pool    := -timeout=10 -max_len=600 -malloc_limit_mb=1000000
+$(addprefix fuzz-,$(FUZZERS)): fuzz-%: $(B)/fuzz/%
+	@mkdir -p $(B)/fuzz/corpus/$*
+	python3 tests/fuzz/seeds.py $* $(B)/fuzz/corpus/$*
+	cd $(B)/fuzz && ./$* $(LIMITS_$*) $(or $(F),-max_total_time=$(FUZZ_SECONDS)) corpus/$*
 
 bench: all $(BENCH) $(EMU)
 	B=$(B) python3 tests/bench/bench.py

@@ -134,11 +134,8 @@ static inline void patch_scrub(struct pool *pool)
     scrub_end(scrub);
 }
 
-static inline void patch_run(char *image, const char *base, const uint8_t *data, size_t size)
+static inline void patch_make(char *image, const char *base, const uint8_t *data, size_t size)
 {
-    struct pool_key key = key_of(2);
-    struct pool *pool;
-    uint64_t number;
     unsigned flags = size > 0 ? data[0] : 0;
 
     patch_restore(image, base);
@@ -150,6 +147,15 @@ static inline void patch_run(char *image, const char *base, const uint8_t *data,
             *patch_at(image, where++) = data[i++];
     }
     patch_mend(image, flags);
+}
+
+static inline void patch_run(char *image, const char *base, const uint8_t *data, size_t size)
+{
+    struct pool_key key = key_of(2);
+    struct pool *pool;
+    uint64_t number;
+
+    patch_make(image, base, data, size);
     for (int round = 0; round < 2; round++) {
         if (image_open_by(&pool, image, PATCH_SIZE, false, &image_backend, NULL) == 0) {
             pool_each(pool, patch_verify, pool);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Random programs of tests/fuzz, the same ones each time; once more with an agent that is mostly stopped.
-# Right: each does as without the shim. `make fuzz` runs others.
+# Right: each does as without the shim. `make fuzz-calls` runs others.
 # run: script timeout=300
 import os
 import sys

@@ -420,6 +420,7 @@ static int close_last(struct file *file, int fd)
     if (!is(file, fd)) /* it was closed long ago, behind our back */
         how = PORTUS_CLOSE_CAPTURED;
     if (how == PORTUS_CLOSE_CAPTURED) {
+        atomic_store(&entry->closed, PORTUS_CLOSED_EARLY);
         end_save(file, fd); /* before its number is another file's */
         shim_keep();
         error = portus_writer_leave(&shim.writer, file->number);

@@ -98,6 +98,9 @@ enum portus_file_state {
 /* Of portus_file.error: a call of the program has returned it. */
 #define PORTUS_ERROR_REPORTED 0x80000000u
 
+/* Of portus_file.closed: and its close does not wait for the drain. */
+#define PORTUS_CLOSED_EARLY 2u
+
 /* One engaged file: 320 bytes. Written by its client where nothing else is said. */
 struct portus_file {
     _Atomic uint32_t owner;        /* session number + 1; 0: free */
@@ -111,7 +114,7 @@ struct portus_file {
     _Atomic uint64_t captured;            /* bytes */
     _Atomic uint64_t drained;             /* bytes; the agent's */
     uint64_t since_ns;                    /* CLOCK_MONOTONIC of engagement */
-    _Atomic uint32_t closed;              /* the program has closed it: for people, not for order */
+    _Atomic uint32_t closed;              /* the program has closed it: 1, or ..._EARLY */
     _Atomic uint32_t error;               /* errno of a failed replay; the agent's; sticky */
     _Atomic uint32_t leaseless;           /* no lease was taken (PORTUS_SHARED) */
     _Atomic uint32_t quiet;    /* the program does not write it: surplus blocks may be trimmed */

@@ -63,7 +63,8 @@ static uint64_t device_of(struct portus_place place)
 
 /*
  * Whether all that a session waits with is to go to a file system that does not answer, and not
- * to where this place is.
+ * to where this place is. What was closed without waiting somebody may count on: that is waited
+ * for.
  */
 static bool elsewhere(const struct portus_control *control, uint32_t number,
                       struct portus_place place)
@@ -78,7 +79,7 @@ static bool elsewhere(const struct portus_control *control, uint32_t number,
         uint32_t state = atomic_load(&file->state);
         if (atomic_load(&file->owner) == number + 1 && state != PORTUS_FILE_FREE &&
             state != PORTUS_FILE_DONE && atomic_load(&file->last) >> 1 > tail &&
-            file->device != silent)
+            (file->device != silent || atomic_load(&file->closed) == PORTUS_CLOSED_EARLY))
             return false;
     }
     device = device_of(place);

@@ -99,8 +99,8 @@ def status(what):
     trial.expect(out.status == 0 and not out.late, f"{what}: portusctl status: {out.how()}", out)
 
 
-for what, shared in (("a write, PORTUS_SHARED=1", 1), ("a write, PORTUS_SHARED=2", 2)):
-    d, process = hang_writer(HUNG, "pause", PORTUS_SHARED=shared)
+for what, shared, ops in (("a write, PORTUS_SHARED=1", 1, HUNG), ("a write, PORTUS_SHARED=2", 2, [*HUNG[:-2], ["pause"], *HUNG[-2:]])):
+    d, process = hang_writer(ops, "pause", PORTUS_SHARED=shared)
     time.sleep(1)
     elsewhere(f"{what}, at first", BOUND)
     status(what)
@@ -110,7 +110,7 @@ for what, shared in (("a write, PORTUS_SHARED=1", 1), ("a write, PORTUS_SHARED=2
     out = program.finish(process, BOUND)
     trial.expect(out.status == 0, f"{what}: {out.how()}", out)
     trial.expect((summary.captured(out.err) or 0) >= 1, f"{what}: not captured", out)
-    trial.whole(HUNG, d, what, out)
+    trial.whole(ops, d, what, out)
 
 # The close waits: what was captured is drained before.
 what = "a close"
@@ -123,9 +123,22 @@ out = program.finish(process, BOUND)
 trial.expect(out.status == 0, f"{what}: {out.how()}", out)
 trial.whole(ops, d, what, out)
 
+# It was closed, and the close did not wait: somebody may count on it, so what publishes waits until it is there.
+what = "closed, PORTUS_SHARED=2"
+ops = [["open", "h.ckpt"], ["write", 2 << 20, 5], ["fsync"], ["pause"], ["write", 3 << 20, 6], ["close"], ["pause"]]
+d, process = hang_writer(ops, "pause", PORTUS_SHARED=2)
+after = trial.writer(SAVE, trial.fresh())
+time.sleep(9)
+trial.expect(after.poll() is None, f"{what}: something was published before it")
+silent(False)
+for one in (process, after):
+    out = program.finish(one, BOUND)
+    trial.expect(out.status == 0, f"{what}: {out.how()}", out)
+trial.whole(ops, d, what, out)
+
 # Its program is killed; what it had written is there, as the kernel would have kept it.
 what = "a killed program"
-d, process = hang_writer(HUNG, "pause", PORTUS_SHARED=2)
+d, process = hang_writer([*HUNG[:-2], ["pause"], *HUNG[-2:]], "pause", PORTUS_SHARED=2)
 time.sleep(2)
 process.kill()
 elsewhere(what, BOUND)

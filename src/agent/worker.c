@@ -267,8 +267,7 @@ static void turn(struct agent *agent)
     }
 
     /* Sleep; whoever appends a record after this store rings the doorbell. */
-    atomic_store(&control->sleeping, 1);
-    atomic_thread_fence(memory_order_seq_cst);
+    atomic_store(&control->sleeping, 1); /* before the heads are looked at, for all */
     if (nothing_pending(agent))
         agent_peers_turn(agent, agent->stamping ? 1
                                 : keeping       ? KEEPING_MS

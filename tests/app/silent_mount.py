@@ -51,17 +51,21 @@ SAVE = [["mkdir", "s"], ["open", "s/a.ckpt"], ["write", 8 << 20, 1], ["fsync"], 
 HUNG = [["open", "h.ckpt"], ["write", 2 << 20, 5], ["fsync"], ["pause"], ["write", 12 << 20, 6], ["pause"], ["close"],
         ["rename", "h.ckpt", "i.ckpt"]]
 BOUND = 20
+TRIES = 1 if program.SLOW == 1 else 5  # in a slow guest a program may not wait so long for the agent
 
 
 def elsewhere(what, most):
     """A save on the disk, by a program of the same job."""
-    d = trial.fresh()
-    out = program.finish(trial.writer(SAVE, d), most)
-    trial.expect(out.status == 0, f"{what}: a save elsewhere: {out.how()}", out)
-    trial.whole(SAVE, d, what, out)
-    trial.expect((summary.captured(out.err) or 0) >= 3, f"{what}: a save elsewhere is not captured", out)
+    for _ in range(TRIES):
+        d = trial.fresh()
+        out = program.finish(trial.writer(SAVE, d), most)
+        trial.expect(out.status == 0, f"{what}: a save elsewhere: {out.how()}", out)
+        trial.whole(SAVE, d, what, out)
+        if (summary.captured(out.err) or 0) >= 3:
+            break
+    else:
+        trial.fail(f"{what}: a save elsewhere is not captured", out)
     print(f"{what}: elsewhere {out.seconds:.1f} s", flush=True)
-    return out.seconds
 
 
 def go_on(process):
@@ -73,20 +77,27 @@ def hang(argv, d, next_word, **more):
     A program that has captured what is to go to the FUSE, or waits for that, when the agent finds it silent. (The program itself asks
     the FUSE for a file's size, so that must not hang before.)
     """
-    process = program.start(argv, d, program.environment(trial.JOB, "all", **more), stdin=subprocess.PIPE)
-    trial.until_line(process, "pause")
-    worker = trial.an_agent()[1]
-    os.kill(worker, signal.SIGSTOP)
-    go_on(process)
-    if next_word:
-        trial.until_line(process, next_word)
-    else:
-        time.sleep(0.5)
-    silent(True)
-    os.kill(worker, signal.SIGCONT)
-    if next_word:
-        go_on(process)
-    return process
+    for _ in range(TRIES):
+        process = program.start(argv, d, program.environment(trial.JOB, "all", **more), stdin=subprocess.PIPE)
+        trial.until_line(process, "pause")
+        if agents.held(trial.JOB, mount):
+            worker = trial.an_agent()[1]
+            os.kill(worker, signal.SIGSTOP)
+            go_on(process)
+            if next_word:
+                trial.until_line(process, next_word)
+            else:
+                time.sleep(0.5)
+            silent(True)
+            if agents.kill_one(worker, signal.SIGCONT):  # else that took so long that its program has ended it
+                if next_word:
+                    go_on(process)
+                return process
+            silent(False)
+        process.kill()
+        out = program.finish(process, 10)
+        subprocess.run(["sh", "-c", f"rm -f {mount}/*/*.ckpt"], check=True)  # only new files are captured
+    trial.fail("no file of the silent file system is captured", out)
 
 
 def hang_writer(ops, next_word, **more):

@@ -7,6 +7,7 @@ import time
 
 BUILD = os.path.abspath(os.environ.get("B", "build"))
 SHIM = os.path.join(BUILD, "libportus_shim.so")
+SLOW = float(os.environ.get("SLOW", "1"))  # a guest's processor may be emulated
 
 # The ways to run with the shim; the variables that each adds.
 ALL = {"PORTUS_MIN_WRITE": "1", "PORTUS_MATCH": "*", "PORTUS_SAMPLE": "0"}
@@ -91,7 +92,7 @@ def finish(process, timeout):
     """Waits for its end and for that of its pipes, both within timeout seconds."""
     begin, late = time.monotonic(), False
     try:
-        out, err = process.communicate(timeout=timeout)
+        out, err = process.communicate(timeout=timeout * SLOW)
     except subprocess.TimeoutExpired:
         late = True
         try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The program runs in a cgroup with little memory and saves more than that; or saves, and then grows to its peak, which is
 # the limit less a tenth, at once.
-# Right: nobody is killed for want of memory where the plain run is not; all files are right.
+# Right: nobody is killed for want of memory where the plain run is not; all files are right; the ring is given back.
 # run: script root timeout=240
 import json
 import os
@@ -12,7 +12,9 @@ from lib import agents, program, summary, trial
 LIMIT = 256 << 20
 # 70 MiB are saved, and leave a ring; then 110 more are needed.
 GROW = r"""
-import mmap, os, time
+import mmap, os, sys, time
+def shared():
+    return int(dict(line.split()[:2] for line in open(sys.argv[1]))["shmem"])
 state = memoryview(os.urandom(1 << 20) * 70)
 for i in range(3):
     with open("a.ckpt", "wb", buffering=0) as f:
@@ -20,10 +22,11 @@ for i in range(3):
         for at in range(0, len(state), 1 << 20):
             f.write(state[at:at + (1 << 20)])
     time.sleep(0.5)
-more = mmap.mmap(-1, 110 << 20)
+before = shared()
+more = mmap.mmap(-1, 110 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 for at in range(0, len(more), 4096):
     more[at] = 1
-print(int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0]) << 10)
+print(int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0]) << 10, before, shared())
 """
 name = f"portus-{trial.JOB}"
 if os.path.exists("/sys/fs/cgroup/memory/memory.limit_in_bytes"):
@@ -62,15 +65,20 @@ try:
     agents.kill(trial.JOB)
     for mode in (None, "default", "default"):
         d = trial.fresh()
-        out = program.run([*join, sys.executable, "-c", GROW], d, program.environment(trial.JOB, mode, PORTUS_SAMPLE=0), 60)
+        out = program.run([*join, sys.executable, "-c", GROW, f"{group}/memory.stat"], d, program.environment(trial.JOB, mode, PORTUS_SAMPLE=0), 60)
         trial.expect(out.status == 0, f"a program that grows, {mode}: {out.how()}", out)
+        now = [int(word) for word in out.out.split()]
         if mode is None:
-            peak = int(out.out)
+            peak = now[0]
             with open(f"{group}/{limit}", "w", encoding="ascii") as f:
                 f.write(str(peak * 11 // 10))
         else:
             trial.expect((summary.captured(out.err) or 0) > 0, "nothing of it was captured", out)
-    print(f"its peak {peak >> 20} MiB, captured {summary.captured(out.err)} files")
+            trial.expect(now[2] <= max(now[1] // 2, 17 << 20), f"of {now[1] >> 20} MiB of shared memory {now[2] >> 20} are kept", out)
+    print(f"its peak {peak >> 20} MiB, captured {summary.captured(out.err)} files, shared memory {now[1] >> 20} MiB, then {now[2] >> 20} MiB")
+    for name in ("memory.pressure", "memory.events"):
+        if os.path.exists(f"{group}/{name}"):
+            print(name, open(f"{group}/{name}", encoding="ascii").read().replace("\n", "; "))
 finally:
     agents.kill(trial.JOB)
     agents.until(lambda: not open(f"{group}/cgroup.procs").read(), 5)

@@ -50,7 +50,8 @@ try:
         with open(f"{group}/{swap}", "w", encoding="ascii") as f:
             f.write(str(LIMIT if "memsw" in swap else 0))
     join = ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh"]
-    for mode in (None, "default", "all"):
+    # What these are compared with wants gigabytes, which a guest has not.
+    for mode in (None, "default", "all") if program.SLOW == 1 else ():
         d = trial.fresh()
         with open(d + ".json", "w", encoding="ascii") as f:
             f.write(json.dumps(ops))
@@ -59,8 +60,8 @@ try:
             trial.skip("does not fit plainly either: " + out.how())
         trial.expect(out.status == 0, f"{mode}: {out.how()}", out)
         trial.whole(ops, d, str(mode), out)
-    trial.expect((summary.captured(out.err) or 0) > 0 or b"no memory for a ring" in out.err,
-                 "nothing was captured, and not for want of memory", out)
+        trial.expect(mode is None or (summary.captured(out.err) or 0) > 0 or b"no memory for a ring" in out.err,
+                     "nothing was captured, and not for want of memory", out)
 
     agents.kill(trial.JOB)
     for mode in (None, "default", "default"):

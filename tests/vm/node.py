@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # In a guest, whose kernel has cgroups of version 2 with memory in them, and NFS: shim/memory (a limit of the plain run's peak and a
-# tenth), app/frozen, app/agent_oom, app/silent_mount with an NFS server that does not answer.
+# tenth), app/agent_oom, app/silent_mount with an NFS server that does not answer.
 # Right: each passes there.
 # run: script by=check-vm timeout=3600
 import os
 
 from lib import guest, program, trial
 
-NAMES = ["shim/memory", "app/frozen", "app/agent_oom", "nfs:app/silent_mount"]
+NAMES = ["shim/memory", "app/agent_oom", "nfs:app/silent_mount"]
 guest.needed()
 names = os.environ.get("NAMES", ",".join(NAMES)).split(",")
 where = trial.fresh()

@@ -50,9 +50,10 @@ again() {
         : >/tmp/log
         # As the shim starts it, which would not wait so long as a guest takes that has just booted.
         pgrep -x portus-agent >/dev/null || PORTUS_STORE=$1 PORTUS_LOG=debug:/tmp/log setsid "$BUILD/portus-agent" </dev/null >/dev/null 2>&1 &
-        for _ in $(seq 100); do
-            grep -q '@portus/' /proc/net/unix && break
-            sleep 0.1
+        for _ in $(seq 20); do
+            # Until it listens, and answers in time.
+            "$CTL" status >/tmp/status 2>&1 && ! grep -q '^no agent' /tmp/status && break
+            sleep 0.5
         done
         save "$1" after.ckpt z 3
         ended 30 >/dev/null || break

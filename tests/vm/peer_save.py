@@ -30,16 +30,25 @@ def save(path, mib):
             f.write(piece)
 
 
-for number, (name, size) in enumerate(zip(files[::2], files[1::2]), 1):
-    save(f"{where}/{name}", int(size))
-    closed = time.monotonic()
-    while True:
+def kept(number, seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
         with open(log, encoding="utf-8") as f:
             if f.read().count("the store has it") >= number:
-                break
-        if time.monotonic() - closed > 60:
-            sys.exit(f"{name} is not kept")
+                return True
         time.sleep(0.004)
+    return False
+
+
+for number, (name, size) in enumerate(zip(files[::2], files[1::2]), 1):
+    # The first one finds the store; an agent that was too late for it tries again with the next one, a minute later.
+    for _ in range(3 if number == 1 else 1):
+        save(f"{where}/{name}", int(size))
+        closed = time.monotonic()
+        if kept(number, 65):
+            break
+    else:
+        sys.exit(f"{name} is not kept")
     print(f"kept {name} {size} MiB {(time.monotonic() - closed) * 1e3:.0f} ms after its end")
     with open(f"{where}/{name}", "rb") as f:
         print(hashlib.sha256(f.read()).hexdigest(), name, sep="  ", flush=True)

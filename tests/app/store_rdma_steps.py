@@ -3,7 +3,6 @@
 # each step of their conversation: handshake, put, pull, commit, done. Right: each save ends in time (20 s), with all its bytes in
 # its file; every version in the pool has the bytes of one save; the next save is kept within a bound (40 s).
 # run: script by=check-vm timeout=1800
-from lib import double  # noqa: F401  first: it says which build is meant
 from lib import far_steps
 
 far_steps.run("rdma")

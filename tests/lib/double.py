@@ -9,4 +9,3 @@ os.makedirs(HERE, exist_ok=True)
 for name in ("portusd", "portus-agent", "portus-carrier", "portusctl", "libportus_shim.so", "tests/verbs/portus_rdma.so"):
     shutil.copy(os.path.join(BUILT, name), HERE)
 os.environ["B"] = HERE
-os.environ["B_BUILT"] = BUILT

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """SIGKILL and SIGSTOP of either side at each step of what an agent's carrier and portusd say to each other, and of the READs.
 
-One of the two stops itself at the step (tests/verbs/steps.c, double.c); what is done to it is done there and nowhere else. B is
-a build directory of the test's own (lib/double).
+One of the two stops itself at the step (tests/verbs/steps.c, double.c); what is done to it is done there and nowhere else.
 """
 import collections
 import os
@@ -11,6 +10,7 @@ import signal
 import sys
 import time
 
+from . import double  # first: it says which build is meant
 from . import agents, far, far_kills, program, trial
 
 CARRIER, STORE = "portus-carrier", "portusd"
@@ -72,7 +72,7 @@ class Steps:
     def __init__(self, scheme):
         self.file = os.path.join(trial.TOP, "steps")
         self.tell("")
-        preload = os.path.join(os.environ["B_BUILT"], "tests/verbs/steps.so")
+        preload = os.path.join(double.BUILT, "tests/verbs/steps.so")
         real = os.path.join(program.BUILD, "real")
         os.makedirs(real, exist_ok=True)
         shutil.move(os.path.join(program.BUILD, CARRIER), real)

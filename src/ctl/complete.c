@@ -68,6 +68,10 @@ static enum state look(const struct pool_version *version, const char *path, str
     state = (uint64_t)status->st_size == version->attributes.size ? HOLED : CUT;
     if (portus_nanoseconds(&status->st_mtim) <= version->attributes.mtime)
         return state;
+    /* The drain was writing it when this came to the disk; at its end, which did not, it had set
+     * the time back. */
+    if (portus_nanoseconds(&status->st_ctim) <= version->attributes.ctime)
+        return state;
     /* The drain was writing it, and has not come to its end. */
     if (version->attributes.early && status->st_size != 0)
         return state;

@@ -173,8 +173,10 @@ static int with_path(const struct body *old, const char *path, struct body *body
     return error;
 }
 
+/* drained: its file, or NULL: it may not be. */
 static int publish_anew(struct pool *pool, const struct pool_key *key, const char *path,
-                        enum pool_settling settling, bool drained, uint64_t *number)
+                        enum pool_settling settling, const struct pool_attributes *drained,
+                        uint64_t *number)
 {
     struct body old = {0}, renamed = {0};
     struct entry *entry = NULL;
@@ -197,8 +199,12 @@ static int publish_anew(struct pool *pool, const struct pool_key *key, const cha
             renamed.head->flags &= ~PORTUS_POOL_SETTLED;
         else if (settling == POOL_SETTLED)
             renamed.head->flags |= PORTUS_POOL_SETTLED;
-        if (drained)
+        if (drained != NULL)
             renamed.head->flags &= ~PORTUS_POOL_EARLY;
+        /* An earlier state of it is known by that, as a power cut may bring one back. */
+        if (drained != NULL && drained->size == renamed.head->size &&
+            drained->mtime == renamed.head->mtime)
+            renamed.head->ctime = drained->ctime;
         error = pool_publish(pool, &renamed, taken, entry->pinned, &committed);
     }
     if (error == 0) {
@@ -222,11 +228,12 @@ static int publish_anew(struct pool *pool, const struct pool_key *key, const cha
 int pool_rename(struct pool *pool, const struct pool_key *key, const char *path,
                 enum pool_settling settling, uint64_t *number)
 {
-    return publish_anew(pool, key, path, settling, false, number);
+    return publish_anew(pool, key, path, settling, NULL, number);
 }
 
-int pool_drained(struct pool *pool, const struct pool_key *key, const char *path, bool settled,
+int pool_drained(struct pool *pool, const struct pool_key *key, const struct pool_attributes *file,
                  uint64_t *number)
 {
-    return publish_anew(pool, key, path, settled ? POOL_SETTLED : POOL_UNSETTLED, true, number);
+    return publish_anew(pool, key, file->path, file->settled ? POOL_SETTLED : POOL_UNSETTLED, file,
+                        number);
 }

@@ -125,8 +125,9 @@ enum pool_settling { POOL_SETTLED_AS_IT_WAS, POOL_SETTLED, POOL_UNSETTLED };
 int pool_rename(struct pool *pool, const struct pool_key *key, const char *path,
                 enum pool_settling settling, uint64_t *number);
 
-/* The same of one that was committed early: by now its file has all of it. */
-int pool_drained(struct pool *pool, const struct pool_key *key, const char *path, bool settled,
+/* The same of one that was committed early: by now its file has all of it, and is as it says (path,
+ * settled, size, mtime, ctime). */
+int pool_drained(struct pool *pool, const struct pool_key *key, const struct pool_attributes *file,
                  uint64_t *number);
 
 /* --- looking --- */

@@ -89,16 +89,31 @@ static void end(struct store *store, struct copying *now, int error, uint64_t nu
         store_shun(store, uid);
 }
 
+/* Waits until the clock of the file system has moved on: a later change has another ctime. */
+static void outlast(const struct copying *now, const struct pool_attributes *attributes)
+{
+    struct timespec clock;
+
+    while (now->file.far == NULL && attributes->size >= PORTUS_POOL_LENDS &&
+           clock_gettime(CLOCK_REALTIME, &clock) == 0 &&
+           portus_nanoseconds(&clock) - attributes->ctime >= 0 &&
+           portus_nanoseconds(&clock) - attributes->ctime < TICK_NS)
+        usleep(1000);
+}
+
 /* Committed while it was drained; with it a set of files may be whole, as they stand. */
 static int renew(struct store *store, struct copying *now, const struct pool_key *key)
 {
     const struct pool_share share = store_share(store, now->file.uid);
+    struct pool_attributes attributes = store_attributes(&now->status, now->path, now->file.job);
     int error;
 
-    now->offset = (uint64_t)now->status.st_size;
-    error = pool_drained(store->pool, key, now->path,
-                         now->file.last && store_whole(store, &share, now->path, now->file.listed),
-                         &now->renewed);
+    if (!origin_held(&now->file))
+        return -ESTALE;
+    outlast(now, &attributes);
+    now->offset = attributes.size;
+    attributes.settled = now->file.last && store_whole(store, &share, now->path, now->file.listed);
+    error = pool_drained(store->pool, key, &attributes, &now->renewed);
     return error == -ENOSPC ? 0 : error; /* it is kept, as it is */
 }
 
@@ -250,7 +265,6 @@ static int commit(struct store *store, struct copying *now, uint64_t *number)
 {
     const struct pool_share share = store_share(store, now->file.uid);
     struct pool_attributes attributes;
-    struct timespec clock;
     struct stat status;
     struct pool_draft *draft = now->pulled.draft;
     int error = now->file.far != NULL ? far_file_check(now->file.far) : 0;
@@ -267,12 +281,7 @@ static int commit(struct store *store, struct copying *now, uint64_t *number)
     if (error != 0)
         return error;
     attributes = store_attributes(&status, now->path, now->file.job);
-    /* Until the clock of the file system has moved on: a later change has another ctime. */
-    while (now->file.far == NULL && attributes.size >= PORTUS_POOL_LENDS &&
-           clock_gettime(CLOCK_REALTIME, &clock) == 0 &&
-           portus_nanoseconds(&clock) - attributes.ctime >= 0 &&
-           portus_nanoseconds(&clock) - attributes.ctime < TICK_NS)
-        usleep(1000);
+    outlast(now, &attributes);
     attributes.settled = now->file.last && store_whole(store, &share, now->path, now->file.listed);
     now->pulled.draft = NULL; /* gone, whatever happens */
     return pool_commit(draft, &attributes, number);

@@ -26,8 +26,8 @@ mount_pmem() {
 
 domain() { cat /sys/bus/nd/devices/region0/persistence_domain; }
 
-# As the shim starts it; a slow guest's shim would not wait for it.
+# As the shim starts it; a slow guest's shim would not wait for it. [LIBRARY]: loaded into it
 start_agent() {
-    "$BUILD/portus-agent" >/dev/null 2>&1 &
+    LD_PRELOAD=${1-} "$BUILD/portus-agent" >/dev/null 2>&1 &
     until grep -q '@portus/' /proc/net/unix; do sleep 0.1; done
 }

@@ -351,7 +351,7 @@ static void client_says(void)
     if (take(1) == 255)
         message.version = (uint16_t)take(2);
     if (message.op == PORTUS_OP_HELLO && message.value == PORTUS_ROLE_CLIENT && hellos++ > 0)
-        message.value = PORTUS_ROLE_LOOK; /* one ring more is enough: else the time goes into memory */
+        message.value = PORTUS_ROLE_LOOK;
     if (client[which] != 0)
         say(client[which], &message, agent.state->peer[which].session);
     agent_peers_turn(&agent, 0);
@@ -555,15 +555,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     static char now[ROOM + 1];
     bool changing;
+    uint8_t kind;
 
     if (control == NULL)
         once();
     data = bytes, left = size;
-    hellos = 0;
     begin();
     engage(0, 6);
     engage(1, 6);
-    changing = take(1) % 4 == 0;
+    kind = (uint8_t)take(1);
+    changing = kind % 4 == 0;
+    hellos = (kind & 0xc0) != 0x40; /* in some there is one ring more: else the time goes into memory */
     while (left > 0) {
         for (unsigned i = 0; i < 4 && left > 0; i++)
             act();

@@ -101,10 +101,10 @@ def ring():
     welcome = b"\x12\0\0\0" + number(0) + b"\3\0\0"
     done, pulled = b"\x12\1\0\0" + number(5) + b"\0\0\0", b"\x12\3\0\1" + number(4) + b"\0\0\0"
     yield b"\1" + record(0, 0, 100, 0) + record(100, 100, 200, 0) + record(0, 300, 50, 1) + engage
-    yield b"\1" + hello + file + hello + says(1, 3, 0) + says(1, 4, 0) + says(2, 0, 2) + b"\x13\0\1" + says(1, 5, 0, 6)
+    yield b"\x41" + hello + file + hello + says(1, 3, 0) + says(1, 4, 0) + says(2, 0, 2) + b"\x13\0\1" + says(1, 5, 0, 6)
     yield b"\1" + welcome + engage + record(0, 0, 100, 2) + pulled + bytes([11]) + b"\0\x08" + done + done + b"\x13\1" + engage
     yield b"\0" + (record(5, 7, 99, 0) + bytes([6, 3])) * 6
-    yield b"\1" + welcome + hello + file + bytes([11, 2, 8]) + says(1, 1, 3, 6) + done + pulled + b"\x13\0\1" + done
+    yield b"\x41" + welcome + hello + file + bytes([11, 2, 8]) + says(1, 1, 3, 6) + done + pulled + b"\x13\0\1" + done
 
 
 def far():
@@ -129,6 +129,7 @@ def store():
         hello = shared + b"\0\0" + says(0, 0) + says(1, 0)
         yield hello + says(0, 1, 1, number(7), number(1), file) + says(1, 2, 2, number(7), number(1), file, lists) + says(0, 19)
         yield hello + says(0, 5, 0, number(0), number(0), records) + says(0, 7, 1, number(0), draft, name) + says(0, 9, 0, b"\3") + says(0, 11, 1)
+        yield hello + says(0, 5, 0, number(0), number(0), records) + says(0, 26, 1, number(0), draft, name, lists) + says(0, 9, 0, b"\3") + says(0, 11, 1)
         yield hello + says(0, 17) + says(0, 18, 1, number(0) + b"\1", number(500)) + says(0, 14) + says(0, 15) + says(0, 16)
         yield hello + says(0, 3, 1, number(0), number(0), name) + says(1, 4, 1, number(0), number(0), lists) + says(0, 13, 1) + says(0, 22)
 

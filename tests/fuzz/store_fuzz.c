@@ -160,7 +160,7 @@ static void say(unsigned from)
         {PORTUS_OP_STORE_REMOVE, 0, 0}, {PORTUS_OP_STORE_ROOM, 0, 0},   {PORTUS_OP_STORE_VIEW, 0, 0},
         {PORTUS_OP_STORE_READ, 0, 0},   {PORTUS_OP_STORE_ALIVE, 0, 0},  {PORTUS_OP_STORE_SCRUB, 0, 0},
         {PORTUS_OP_STORE_SCRUBBED, 0, 0}, {PORTUS_OP_STORE_CLEAN, 0, 0}, {PORTUS_OP_STORE_SIZE, 0, 0},
-        {PORTUS_OP_ENGAGE, 1, 0},       {PORTUS_OP_FAR_FETCH, 0, 0}};
+        {PORTUS_OP_ENGAGE, 1, 0},       {PORTUS_OP_FAR_FETCH, 0, 0},    {PORTUS_OP_STORE_DRAFT, 2, 5}};
     unsigned which = (unsigned)take(1) % (sizeof(usual) / sizeof(usual[0]));
     struct portus_message message = portus_message_make((enum portus_op)usual[which].op);
     bool right = take(1) < 230;

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# In a guest: f2fs, btrfs, NFS from a kernel's server, with PORTUS_SHARED and without, a bind mount, a symbolic link to a
-# directory; and an NFS server that hangs.
+# In a guest: f2fs, btrfs, NFS from a kernel's server and from NFS-Ganesha, with PORTUS_SHARED and without, a bind mount, a
+# symbolic link to a directory, a directory that is mounted when somebody goes there (autofs); and an NFS server that hangs.
 # Right: as plainly, captured where leases are to be had and not on NFS unless it is asked for, where one line says so; while
 # the server hangs other programs of the job save, and what waited for it is whole in the end.
-# run: script by=check-vm timeout=3600
+# run: script by=check-vm timeout=5400
 import os
 import re
 
@@ -27,7 +27,7 @@ def boot(do):
     return said
 
 
-lines = boot("nfs") + boot("local")
+lines = boot("nfs") + boot("ganesha") + boot("autofs") + boot("local")
 print("\n".join(lines), flush=True)
 wrong = [line for line in lines if line.startswith("differs")]
 trial.expect(not wrong, "\n".join(lines))
@@ -38,12 +38,12 @@ for line in lines:
 missing = [line for line in lines if line.startswith("missing")]
 for kind, counts in captured.items():
     total = sum(counts.values())
-    if kind == "nfs":
-        trial.expect(total == 0, f"nfs: captured unasked: {counts}")
-        trial.expect(any(re.match(r"says nfs .*is nfs: written as usual.*PORTUS_SHARED=1", line) for line in lines), "nfs: not said")
+    if kind in ("nfs", "ganesha"):
+        trial.expect(total == 0, f"{kind}: captured unasked: {counts}")
+        trial.expect(any(re.match(rf"says {kind} .*is nfs: written as usual.*PORTUS_SHARED=1", line) for line in lines), f"{kind}: not said")
     else:
         trial.expect(total >= len(counts), f"{kind}: captured too few: {counts}")
-wanted = {"f2fs", "btrfs", "bind", "symlink"} - {word.removeprefix("mkfs.") for line in missing for word in line.split()}
+wanted = {"f2fs", "btrfs", "bind", "symlink", "autofs", "ganesha"} - {word.removeprefix("mkfs.") for line in missing for word in line.split()}
 trial.expect(wanted <= captured.keys(), f"only {captured.keys()} of {wanted}")
 if "nfs" in captured:
     free = next((re.fullmatch(r"free ended 0 after (\d+) s, captured [1-9]\d* file", line) for line in lines if line.startswith("free")), None)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs in the guest: the behaviours that lean most on the file system, plainly and under the shim, on file systems that the host
-# has not, and by other ways to one.   portus.do=local|nfs   A line each:  same|differs KIND PROGRAM, captured N;  says KIND TEXT
+# has not, and by other ways to one.   portus.do=local|autofs|nfs|ganesha   A line each:  same|differs KIND PROGRAM, captured N;  says KIND TEXT
 set -u
 . "$(dirname "$0")/common.sh"
 PROGRAMS='write patch rename fsync truncate'
@@ -17,6 +17,7 @@ compare() {
         mkdir "$top/a" "$top/b"
         (cd "$top/a" && "$BUILD/tests/shim/$program" >/run/a.out 2>/run/a.err)
         echo $? >>/run/a.out
+        grep -q '@portus/' /proc/net/unix || start_agent # it ends where nothing is captured for a while
         (cd "$top/b" && env PORTUS_SUMMARY=1 PORTUS_MATCH='*' PORTUS_MIN_WRITE=1 "$@" LD_PRELOAD="$BUILD/libportus_shim.so" \
             "$BUILD/tests/shim/$program" >/run/b.out 2>/run/b.err)
         echo $? >>/run/b.out
@@ -48,6 +49,55 @@ if [ "$(value do)" = local ]; then
     compare bind /mnt/bound
     ln -s /mnt/disk/real /mnt/link
     compare symlink /mnt/link
+    exit 0
+fi
+
+# A directory that is mounted when somebody goes there.
+if [ "$(value do)" = autofs ]; then
+    if command -v automount >/dev/null; then
+        mkfs.ext4 -qF /dev/vdb
+        mkdir /mnt/auto
+        echo '/mnt/auto /run/auto.map --timeout=300' >/run/auto.master
+        echo 'disk -fstype=ext4 :/dev/vdb' >/run/auto.map
+        setsid automount /run/auto.master # its process group has a number then
+        i=0
+        until [ -d /mnt/auto/disk/. ] || [ $((i += 1)) = 50 ]; do sleep 0.2; done
+        if grep -q '/mnt/auto/disk ext4' /proc/mounts; then
+            compare autofs /mnt/auto/disk
+        else
+            echo 'missing autofs: not mounted'
+        fi
+    else
+        echo 'missing autofs'
+    fi
+    exit 0
+fi
+
+# NFS, from a server that is a program.
+if [ "$(value do)" = ganesha ]; then
+    PROGRAMS='write patch rename fsync'
+    command -v ganesha.nfsd >/dev/null || { echo 'missing ganesha'; exit 0; }
+    mkdir -p /mnt/disk/exported /mnt/nfs /var/run/ganesha /var/lib/nfs/ganesha
+    cat >/run/ganesha.conf <<'END'
+NFS_CORE_PARAM { Protocols = 4; Enable_NLM = false; Enable_RQUOTA = false; }
+NFSv4 { Graceless = true; Minor_Versions = 1, 2; }
+EXPORT {
+    Export_Id = 1; Path = /mnt/disk/exported; Pseudo = /exported; Access_Type = RW; Squash = No_Root_Squash;
+    SecType = sys; Protocols = 4; Transports = TCP; FSAL { Name = VFS; }
+}
+END
+    ganesha.nfsd -f /run/ganesha.conf -L /run/ganesha.log -p /run/ganesha.pid
+    i=0
+    until mount -t nfs4 -o vers=4.1,noresvport localhost:/exported /mnt/nfs 2>/dev/null || [ $((i += 1)) = 60 ]; do sleep 1; done
+    if grep -q /mnt/nfs /proc/mounts; then
+        compare ganesha /mnt/nfs
+        compare ganesha,PORTUS_SHARED=1 /mnt/nfs PORTUS_SHARED=1
+        compare ganesha,PORTUS_SHARED=2 /mnt/nfs PORTUS_SHARED=2
+        umount /mnt/nfs
+    else
+        echo 'missing ganesha: not mounted'
+        tail -5 /run/ganesha.log
+    fi
     exit 0
 fi
 

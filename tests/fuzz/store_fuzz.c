@@ -283,7 +283,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         store_listen(&store, -1, 0);
     }
     assert(store_peers(&store) == 0 && !store_waits(&store));
-    assert(descriptors() == before);
+    for (unsigned i = 0; i < 2000 && descriptors() > before; i++)
+        usleep(1000); /* a ring's last one is closed by a thread */
+    assert(descriptors() <= before);
     assert(!store.shared || pool_find(store.pool, kept) != NULL);
     if (pool_find(store.pool, kept) == NULL)
         keep_one(); /* who runs it may remove all */

@@ -229,6 +229,8 @@ static void pin(void)
     struct cuda_pin_driver functions = {cu.cuMemHostRegister_v2, cu.cuMemHostUnregister};
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
+    if (atomic_load(&shim.writer.session->unpin) != 0 && !files_saving())
+        promise_rest(true);
     if (!cuda_pin_due())
         return;
     cu.cuThreadExchangeStreamCaptureMode(&mode);

@@ -39,6 +39,7 @@
 #define WORD 8     /* "\nVmLck:" */
 #define CROWDED_NS 1000000000ull
 #define PATIENCE_NS 500000000ull
+#define TRIES 4 /* for room: in the end 3 times as much as is lacking */
 
 _Atomic bool promise_made;
 
@@ -182,9 +183,11 @@ bool promise_room(struct portus_writer *writer, const void *to, size_t length,
     struct portus_patience patience = {0};
     uint64_t began = 0;
 
-    for (unsigned tries = 0; !taken && tries < 2; tries++) {
-        if (tries > 0)
-            promise_fill_all(writer, PROMISE_WRITTEN);
+    for (unsigned tries = 0; !taken && tries < TRIES; tries++) {
+        if (tries == 1) /* and what is shown has to go: the next save is to have room for both */
+            portus_slot_lacked(writer, length);
+        if (tries > 0 && !promise_fill_some(writer, PROMISE_WRITTEN, tries * length))
+            break;
         portus_lock(&promises.lock);
         begin(writer);
         promise_reclaim(writer);
@@ -200,8 +203,6 @@ bool promise_room(struct portus_writer *writer, const void *to, size_t length,
     }
     if (began != 0)
         summary_waited(portus_now() - began);
-    if (!taken)
-        portus_slot_lacked(writer, length);
     return taken;
 }
 

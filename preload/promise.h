@@ -52,8 +52,12 @@ bool promise_crc(struct portus_writer *writer, const void *data, size_t length, 
 /* Fills all promised memory, so that nothing depends on the ring. Also in a loop, cheaply. */
 void promise_settle(void);
 
-/* The same at the end of a save: only what was written, or is gone. */
-void promise_rest(void);
+/*
+ * At the end of a save: gives back what nobody shows any more. What is left may stay if it is
+ * little, as the next copies mostly go over it. Otherwise `fill` fills what was written. Whether
+ * there is nothing more to do.
+ */
+bool promise_rest(bool fill);
 
 /* The same for a part of memory, before its mapping changes. */
 void promise_settle_range(const void *start, size_t length);

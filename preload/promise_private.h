@@ -70,10 +70,10 @@ bool promise_enter(struct portus_writer *writer);
 enum promise_wish { PROMISE_WRITTEN, PROMISE_ALL };
 
 /*
- * Fills what is wished. Without the lock for PROMISE_WRITTEN, better also for PROMISE_ALL: it
- * takes as long as the memory is large.
+ * Fills what is wished, so many bytes or a little more. Whether there was any. Without the lock for
+ * PROMISE_WRITTEN, better also for PROMISE_ALL: it takes as long as the memory is large.
  */
-void promise_fill_all(struct portus_writer *writer, enum promise_wish wish);
+bool promise_fill_some(struct portus_writer *writer, enum promise_wish wish, uint64_t bytes);
 
 /* With the lock. Gives back what nobody needs. */
 void promise_reclaim(struct portus_writer *writer);

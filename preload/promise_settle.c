@@ -7,6 +7,9 @@
  *
  * Promised memory is settled by having the kernel copy each page as for a write. The lock is not
  * held meanwhile, as nothing of the table is true of the memory anyway.
+ *
+ * After a save most of it is gone, or the next save's copies go over it (what malloc keeps of
+ * tensors that were freed): so a little may be left, until the room is wanted.
  */
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -23,6 +26,9 @@
 #endif
 
 #define LOOKS 2
+#define LEFT_PART 4u            /* of the ring, for what is shown between saves; or */
+#define LEFT_LEAST (128u << 20) /* what malloc keeps of a few tensors, if that is */
+#define LEFT_MOST 2u            /* no more than this part */
 
 static void drop(struct portus_writer *writer, unsigned number)
 {
@@ -111,20 +117,23 @@ static bool next_shown(struct portus_walk *walk, struct portus_mapping *mapping,
     return false;
 }
 
-void promise_fill_all(struct portus_writer *writer, enum promise_wish wish)
+bool promise_fill_some(struct portus_writer *writer, enum promise_wish wish, uint64_t bytes)
 {
     struct portus_mapping mapping;
     struct portus_walk walk;
-    uint64_t start, end;
+    uint64_t start, end, filled = 0;
 
     if (writer->source.maps < 0 || writer->source.pages < 0)
-        return;
+        return false;
     portus_walk_begin(&walk, &writer->source, 0);
-    while (next_shown(&walk, &mapping, &start, &end))
+    while (filled < bytes && next_shown(&walk, &mapping, &start, &end))
         if (depends(&writer->source, mapping.start, mapping.end) &&
-            (wish == PROMISE_ALL || all_written(start, end)))
+            (wish == PROMISE_ALL || all_written(start, end))) {
             promise_fill(&mapping, mapping.start, mapping.end);
+            filled += end - start;
+        }
     portus_walk_end(&walk);
+    return filled != 0;
 }
 
 /* Looks at all mappings of the ring, and adds which slots they need. False: not to be seen. */
@@ -177,7 +186,7 @@ static void reclaim_of(struct portus_writer *writer, enum promise_wish wish)
 {
     if (!any_of(writer))
         return;
-    promise_fill_all(writer, wish);
+    promise_fill_some(writer, wish, UINT64_MAX);
     if (!promise_enter(writer))
         return;
     promise_reclaim(writer);
@@ -189,26 +198,51 @@ void promise_relieve(struct portus_writer *writer)
     reclaim_of(writer, PROMISE_ALL);
 }
 
-static void settle(enum promise_wish wish)
+void promise_settle(void)
 {
     struct guard guard;
 
     if (!atomic_load(&promise_made) || !shim_own() || !shim_use())
         return;
     guard = shim_guard();
-    reclaim_of(&shim.writer, wish);
+    reclaim_of(&shim.writer, PROMISE_ALL);
     shim_unguard(&guard);
     shim_done();
 }
 
-void promise_settle(void)
+/* With the lock. Whether what was written, and is still shown, may stay in the ring. */
+static bool may_stay(const struct portus_writer *writer)
 {
-    settle(PROMISE_ALL);
+    uint64_t bytes = 0, ring = atomic_load(&writer->session->ring_bytes), most;
+
+    for (unsigned i = 0; i < promises.count; i++)
+        bytes += promises.entry[i].written ? promises.entry[i].slot.length : 0;
+    most = ring / LEFT_PART > LEFT_LEAST ? ring / LEFT_PART : LEFT_LEAST;
+    return bytes == 0 ||
+           (bytes <= least(most, ring / LEFT_MOST) && atomic_load(&writer->session->unpin) == 0);
 }
 
-void promise_rest(void)
+bool promise_rest(bool fill)
 {
-    settle(PROMISE_WRITTEN);
+    struct portus_writer *writer = &shim.writer;
+    struct guard guard;
+    bool through = true;
+
+    if (!atomic_load(&promise_made) || !shim_own() || !shim_use())
+        return true;
+    guard = shim_guard();
+    if (any_of(writer) && promise_enter(writer)) {
+        promise_reclaim(writer);
+        through = may_stay(writer);
+        portus_unlock(&promises.lock);
+    }
+    if (!through && fill) {
+        reclaim_of(writer, PROMISE_WRITTEN);
+        through = true;
+    }
+    shim_unguard(&guard);
+    shim_done();
+    return through;
 }
 
 /* --- fork --- */
@@ -219,7 +253,7 @@ void promise_before_fork(void)
     if (promises.count == 0 || !atomic_load(&shim.connected) ||
         promises.opened != shim.writer.opened)
         return;
-    promise_fill_all(&shim.writer, PROMISE_ALL); /* made since */
+    promise_fill_some(&shim.writer, PROMISE_ALL, UINT64_MAX); /* made since */
     promise_reclaim(&shim.writer);
     for (unsigned i = 0; i < promises.count; i++) /* what could not be settled the child has, too */
         promises.entry[i].kept = true;

@@ -23,6 +23,7 @@
 #define STACK (256u << 10)
 #define PAUSE_MS 100
 #define LINGER_NS 5000000000ull /* for a ring that is still growing */
+#define REST_NS 1000000000ull   /* for the program to let go of what it has saved */
 
 static void *watch(void *nothing)
 {
@@ -42,16 +43,14 @@ static void *watch(void *nothing)
             portus_link_prod(&writer->link, &patience);
         if (live > 0)
             rested = false;
-        if (live > 0 || !warm)
+        if (live > 0)
             idle_since = 0;
         else if (idle_since == 0)
             idle_since = portus_now();
-        if (live == 0 && idle_since != 0 && !rested) {
-            promise_rest();
-            rested = true;
-        }
-        if (live == 0 &&
-            (warm || portus_now() - idle_since > LINGER_NS || atomic_load(&shim.unwatched))) {
+        if (live == 0 && !rested)
+            rested = promise_rest(gone || portus_now() - idle_since > REST_NS);
+        if (live == 0 && ((rested && (warm || portus_now() - idle_since > LINGER_NS)) ||
+                          atomic_load(&shim.unwatched))) {
             /* One that is engaged from here on starts another thread, or keeps this one. */
             bool last;
             shim_keep(); /* it could be closed, now that nobody watches it */

@@ -70,7 +70,7 @@ struct portus_session {
     _Atomic uint32_t serial;     /* counts the clients that had this place */
     uint32_t pad;
     _Atomic uint64_t wanted;  /* bytes this save would have needed; set by the client */
-    _Atomic uint64_t held;    /* pieces filled that have no record yet: do not shrink the ring */
+    _Atomic uint64_t held;    /* pieces filled that have no record yet, or that memory shows */
     _Atomic uint64_t claimed; /* a store still pulls records from here on; the agent's */
     _Atomic uint32_t starved; /* set by the client: what is claimed and replayed holds it up */
     _Atomic uint32_t unpin;   /* set by the agent: its memory is wanted back */

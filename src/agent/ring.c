@@ -274,7 +274,7 @@ static bool shrink(struct agent *agent, unsigned number)
 
     if (now <= FIRST || atomic_load(&shared->state) != PORTUS_SESSION_ACTIVE)
         return false;
-    if (atomic_load(&shared->pinned) != 0) {
+    if (atomic_load(&shared->pinned) != 0 || atomic_load(&shared->held) != 0) {
         atomic_store(&shared->unpin, 1); /* at its next call of CUDA's */
         return false;
     }

@@ -5,7 +5,7 @@ are the kernel's (promise.c); the others are numbers of calls and bytes.
 Plainly each byte is copied twice by a CPU: out of the driver's pinned buffer into the program's memory,
 and by write(2). Under the shim: what was not referred to in the ring when it was written, and at the
 ends of each tensor two pages, at most. Apart from that: the pages that the kernel copies when they are
-settled, after the save, by a thread of the shim's: of tensors below 32 MiB, whose memory malloc keeps.
+settled, after the save, by a thread of the shim's, where much is left, or in it, where the ring has no room.
 """
 import json
 import os

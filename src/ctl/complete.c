@@ -47,7 +47,8 @@
 #include "store/remote.h"
 
 #define LOCK_MS 600000
-#define EXTENTS 64 /* that are asked for at a time */
+#define TICK_NS 10000000 /* 100 Hz, the slowest */
+#define EXTENTS 64       /* that are asked for at a time */
 
 static bool far; /* the store is on another machine: it tells ours from others */
 
@@ -72,8 +73,12 @@ static enum state look(const struct pool_version *version, const char *path, str
      * the time back. */
     if (portus_nanoseconds(&status->st_ctim) <= version->attributes.ctime)
         return state;
-    /* The drain was writing it, and has not come to its end. */
-    if (version->attributes.early && status->st_size != 0)
+    /* The drain was writing it, and has not come to its end; or has not begun. The program's last
+     * write was noted by a clock with ticks, and that of the file may be some of one ahead: when
+     * its blocks were reserved. */
+    if (version->attributes.early &&
+        (status->st_size != 0 ||
+         portus_nanoseconds(&status->st_mtim) <= version->attributes.mtime + TICK_NS))
         return state;
     return status->st_size == 0 && state == CUT ? EMPTY : RIGHT;
 }

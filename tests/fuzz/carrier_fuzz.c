@@ -10,7 +10,6 @@
  * FAR_FETCH are bytes of something that had been handed over, where it was asked for.
  */
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -29,6 +28,8 @@
 #include "common/log.h"
 #include "common/message.h"
 #include "portus/ring.h"
+#include "input.h"
+#include "wire.h"
 
 #define SENT (8u << 20)
 #define FILES 4
@@ -40,24 +41,13 @@ struct wire {
 };
 
 static struct wire wire;
-static const uint8_t *data;
-static size_t left;
 static unsigned messages;
 static int agent; /* its end of the carrier's socket */
 static char place[] = "/dev/shm/portus-fuzz-XXXXXX";
-static int ready, directory, file[FILES], ring;
+static int directory, file[FILES], ring;
 static struct portus_message answer; /* FAR_DATA that is being made */
 static const uint8_t *answered;
 static uint8_t body[4096];
-
-static uint64_t take(unsigned bytes)
-{
-    uint64_t value = 0;
-
-    for (unsigned i = 0; i < bytes && left > 0; i++, left--)
-        value = value << 8 | *data++;
-    return value;
-}
 
 /* Byte of what is handed over; what is not has none of these. */
 static uint8_t byte_at(unsigned what, uint64_t offset)
@@ -178,31 +168,6 @@ uint64_t wire_heard(const struct wire *self)
     return portus_now();
 }
 
-void wire_close(struct wire *self)
-{
-}
-
-int wire_descriptor(const struct wire *self)
-{
-    return ready;
-}
-
-short wire_events(const struct wire *self, bool *more)
-{
-    *more = true;
-    return POLLIN;
-}
-
-const char *wire_name(const struct wire *self)
-{
-    return "fuzz";
-}
-
-const char *wire_peer(const struct wire *self)
-{
-    return "fuzz";
-}
-
 uint32_t wire_owner(const struct wire *self)
 {
     return 0;
@@ -219,17 +184,6 @@ int carrier_join(struct joined *joined, const char *stores, unsigned first, cons
 {
     *joined = (struct joined){.wire = &wire, .kind = &transport_tcp};
     return joined->kind->open(&joined->lane, &wire, client);
-}
-
-static unsigned descriptors(void)
-{
-    DIR *all = opendir("/proc/self/fd");
-    unsigned count = 0;
-
-    while (readdir(all) != NULL)
-        count++;
-    closedir(all);
-    return count;
 }
 
 static void fill(int fd, unsigned what, uint64_t bytes)

@@ -21,14 +21,14 @@
 #include "store/far.h"
 #include "store/pull.h"
 #include "store/state.h"
+#include "input.h"
+#include "wire.h"
 
 #define BODY (1u << 20)
 #define ASKED 64
 #define TURNS 400
 
 struct wire {
-    const uint8_t *data;
-    size_t left;
     struct portus_message asked[ASKED]; /* by the store, not answered */
     unsigned from, to;
     uint64_t heard; /* when this input began: no clock is behind it */
@@ -38,16 +38,6 @@ struct wire {
 
 static struct wire wire;
 static struct store store = {.listener = -1, .shared = true, .keep = 1};
-static int ready;
-
-static uint64_t take(unsigned bytes)
-{
-    uint64_t value = 0;
-
-    for (unsigned i = 0; i < bytes && wire.left > 0; i++, wire.left--)
-        value = value << 8 | *wire.data++;
-    return value;
-}
 
 static size_t describe(uint8_t *to)
 {
@@ -108,7 +98,7 @@ int wire_receive(struct wire *self, struct portus_message *message, const void *
                                    75, 76, 80, 81, 82, 83, 85, 87, 103, 104, 105, 106, 1};
     uint8_t kind;
 
-    if (self->left == 0)
+    if (left == 0)
         return -ECONNRESET;
     kind = (uint8_t)take(1);
     *bytes = self->body;
@@ -182,31 +172,6 @@ uint64_t wire_heard(const struct wire *self)
     return self->heard;
 }
 
-void wire_close(struct wire *self)
-{
-}
-
-int wire_descriptor(const struct wire *self)
-{
-    return ready;
-}
-
-short wire_events(const struct wire *self, bool *more)
-{
-    *more = true;
-    return POLLIN;
-}
-
-const char *wire_name(const struct wire *self)
-{
-    return "fuzz";
-}
-
-const char *wire_peer(const struct wire *self)
-{
-    return "fuzz";
-}
-
 uint32_t wire_owner(const struct wire *self)
 {
     return KEY_OWNERS | 2;
@@ -248,16 +213,16 @@ static void begin(void)
     ready = eventfd(1, 0);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
     struct far *far = calloc(1, sizeof(*far));
 
     if (store.pool == NULL)
         begin();
-    wire.data = data;
-    wire.left = size;
+    data = input;
+    left = size;
     wire.from = wire.to = 0;
     wire.heard = portus_now();
     far->store = &store;
@@ -271,7 +236,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         pull_turn(&store);
         store_take(&store);
         if (i == TURNS - 1)
-            wire.left = 0;
+            left = 0;
         store_listen(&store, -1, 0);
     }
     while (store.peer[0].socket >= 0)

@@ -32,6 +32,7 @@
 #include "common/futex.h"
 #include "common/log.h"
 #include "common/message.h"
+#include "input.h"
 
 #define FILES 6
 #define VICTIM 4 /* of session 1; all others are fuzzed of session 0 */
@@ -41,8 +42,6 @@
 
 static struct agent agent;
 static struct portus_control *control;
-static const uint8_t *data;
-static size_t left;
 static char victim[ROOM];
 static int victim_fd, socket_pair[2], directory, dead, alive;
 static _Atomic int scribbling;
@@ -74,15 +73,6 @@ ssize_t __wrap_pwritev2(int fd, const struct iovec *vector, int count, off_t off
         assert(from >= ring && vector[i].iov_len <= bytes && from <= ring + bytes - vector[i].iov_len);
     }
     return __real_pwritev2(fd, vector, count, offset, flags);
-}
-
-static uint64_t take(unsigned bytes)
-{
-    uint64_t value = 0;
-
-    for (unsigned i = 0; i < bytes && left > 0; i++, left--)
-        value = value << 8 | *data++;
-    return value;
 }
 
 /* Mostly what could be right, at times anything. */

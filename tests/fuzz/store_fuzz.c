@@ -10,7 +10,6 @@
  * signal, no descriptor kept when both have gone; and of what the other user has in the pool nothing is lost.
  */
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -29,6 +28,7 @@
 #include "store/pool_private.h"
 #include "store/pull.h"
 #include "store/state.h"
+#include "input.h"
 
 #define FILES 4
 #define BYTES (1u << 20)
@@ -38,18 +38,7 @@
 static struct store store = {.listener = -1, .keep = 1};
 static char place[] = "/dev/shm/portus-fuzz-XXXXXX";
 static int end[2], directory, socket_pair[2];
-static const uint8_t *data;
-static size_t left;
 static uint64_t kept; /* the other user's version */
-
-static uint64_t take(unsigned bytes)
-{
-    uint64_t value = 0;
-
-    for (unsigned i = 0; i < bytes && left > 0; i++, left--)
-        value = value << 8 | *data++;
-    return value;
-}
 
 /* Mostly what could be right, at times anything. */
 static uint64_t number(uint64_t small)
@@ -189,17 +178,6 @@ static void listen_to_store(int from)
 
     while (portus_message_receive_bytes(from, &message, bytes, sizeof(bytes), 0) == 0)
         ;
-}
-
-static unsigned descriptors(void)
-{
-    DIR *all = opendir("/proc/self/fd");
-    unsigned count = 0;
-
-    while (readdir(all) != NULL)
-        count++;
-    closedir(all);
-    return count;
 }
 
 /* A version of somebody's, that nobody else may touch. */

@@ -16,10 +16,6 @@
 #include "store/intake.h"
 #include "store/state.h"
 
-struct import {
-    struct intake intake;
-};
-
 bool import_is(unsigned op)
 {
     return op == PORTUS_OP_STORE_IMPORT || op == PORTUS_OP_STORE_BYTES ||
@@ -33,11 +29,11 @@ static int begin(struct store *store, struct store_peer *peer, const void *bytes
     uint32_t owner = peer->uid;
     int error;
 
-    if (peer->import == NULL)
-        peer->import = calloc(1, sizeof(*peer->import));
-    if (peer->import == NULL)
+    if (peer->intake == NULL)
+        peer->intake = calloc(1, sizeof(*peer->intake));
+    if (peer->intake == NULL)
         return -ENOMEM;
-    intake = &peer->import->intake;
+    intake = peer->intake;
     error = intake_read(intake, bytes, length);
     if (error != 0)
         return error;
@@ -62,15 +58,15 @@ int import_hear(struct store *store, unsigned place, const struct portus_message
     int error;
 
     if (message->op == PORTUS_OP_STORE_BYTES) {
-        if (peer->import == NULL)
+        if (peer->intake == NULL)
             return -EPROTO;
-        intake_put(&peer->import->intake, message->size, bytes, length);
+        intake_put(peer->intake, message->size, bytes, length);
         return 0;
     }
     if (message->op == PORTUS_OP_STORE_IMPORT)
         error = begin(store, peer, bytes, length);
-    else if (peer->import != NULL && length == 0)
-        error = intake_keep(&peer->import->intake, &number);
+    else if (peer->intake != NULL && length == 0)
+        error = intake_keep(peer->intake, &number);
     else
         error = -EPROTO;
     if (error == -EPROTO)
@@ -79,10 +75,10 @@ int import_hear(struct store *store, unsigned place, const struct portus_message
     return 0;
 }
 
-void import_close(struct import *import)
+void import_close(struct intake *intake)
 {
-    if (import == NULL)
+    if (intake == NULL)
         return;
-    intake_drop(&import->intake);
-    free(import);
+    intake_drop(intake);
+    free(intake);
 }

@@ -11,7 +11,7 @@
 #include "portus/proto.h"
 
 struct store;
-struct import;
+struct intake;
 
 /* Whether a message is of these: STORE_IMPORT, STORE_BYTES, STORE_KEEP. */
 bool import_is(unsigned op);
@@ -21,6 +21,6 @@ int import_hear(struct store *store, unsigned place, const struct portus_message
                 const void *bytes, size_t length);
 
 /* The peer goes. NULL: nothing. */
-void import_close(struct import *import);
+void import_close(struct intake *intake);
 
 #endif

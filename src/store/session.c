@@ -45,8 +45,8 @@ static void hang_up(struct store *store, unsigned place)
     store->peer[place].view = NULL;
     moved_close(store->peer[place].moved);
     store->peer[place].moved = NULL;
-    import_close(store->peer[place].import);
-    store->peer[place].import = NULL;
+    import_close(store->peer[place].intake);
+    store->peer[place].intake = NULL;
     store->serial[place]++;
 }
 

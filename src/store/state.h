@@ -33,7 +33,7 @@ struct store_peer {
     struct view *view;     /* its part of the pool, if it has asked for that */
     struct moved *moved;   /* files of its that have other names by now */
     uint32_t moved_id;     /* to be answered then */
-    struct import *import; /* a version that it sends */
+    struct intake *intake; /* a version that it sends */
     uint64_t read_offset;
     uint32_t read_left, read_id; /* what it wants of it, and has not got yet */
 };

@@ -25,7 +25,7 @@ def fresh(top=TOP):
 
 
 def fail(text, outcome=None):
-    print((outcome.tail(12) + "\n" if outcome else "") + f"FAILED: {text}", file=sys.stderr, flush=True)
+    print((outcome.tail(30) + "\n" if outcome else "") + f"FAILED: {text}", file=sys.stderr, flush=True)
     sys.exit(1)
 
 

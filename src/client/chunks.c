@@ -127,6 +127,7 @@ static void use(struct portus_chunks *chunks, uint32_t chunk)
 {
     chunks->used[chunks->end++ % PORTUS_CHUNKS] = chunk;
     chunks->last_use[chunk] = 0;
+    chunks->taken++;
 }
 
 uint32_t portus_chunks_take(struct portus_chunks *chunks, uint64_t offset, size_t length,

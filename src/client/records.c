@@ -52,7 +52,7 @@ int portus_records_admit(struct portus_writer *writer)
         return 0;
     }
     if (writer->head == free)
-        writer->burst = 0;
+        writer->burst = writer->chunks.taken;
     pending = atomic_load(&session->captured) - atomic_load(&session->drained);
     if (pending > atomic_load(&writer->link.control->undrained_limit) && writer->head != tail)
         return 0;
@@ -92,7 +92,7 @@ int portus_records_reserve(struct portus_writer *writer, unsigned number, uint64
 {
     struct portus_file *file = &writer->link.control->file[number];
     struct portus_session *session = writer->session;
-    uint64_t head = writer->head << 1, last;
+    uint64_t head = writer->head << 1, last, room;
 
     if (!atomic_compare_exchange_strong(&session->head, &head, head + 2))
         return atomic_load(&session->state) == PORTUS_SESSION_ACTIVE ? 0 : -ESHUTDOWN;
@@ -108,9 +108,9 @@ int portus_records_reserve(struct portus_writer *writer, unsigned number, uint64
     return -ESTALE;
 
 counted:
-    writer->burst += length;
     atomic_fetch_add(&session->captured, length);
-    if (writer->burst > atomic_load(&session->wanted))
-        atomic_store(&session->wanted, writer->burst);
+    room = (writer->chunks.taken - writer->burst) * PORTUS_CHUNK;
+    if (room > atomic_load(&session->wanted))
+        atomic_store(&session->wanted, room);
     return 1;
 }

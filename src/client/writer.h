@@ -33,6 +33,7 @@ struct portus_chunks {
     uint16_t *holds;     /* of each chunk: pieces that are filled and have no record yet */
     uint32_t held;       /* sum of the above */
     uint64_t first, end; /* of the queue */
+    uint64_t taken;      /* so far */
     uint32_t current;    /* the chunk that is being filled; UINT32_MAX: none */
     uint32_t cursor;     /* first free byte in it */
     uint32_t slot;       /* the chunk that the last slot ends in; UINT32_MAX: none */
@@ -48,7 +49,7 @@ struct portus_writer {
     struct portus_chunks chunks;
     struct portus_source source;
     uint64_t head;           /* records reserved */
-    uint64_t burst;          /* bytes since the log was empty */
+    uint64_t burst;          /* chunks that were taken when the log was empty */
     uint64_t lacked;         /* bytes of slots since one was had */
     _Atomic uint32_t gone;   /* taken over, or the agent has let us go */
     uint32_t serial;         /* of our session */

@@ -172,7 +172,8 @@ static int put(struct store *store, struct copying *now, uint64_t offset, const 
     const struct pool_share share = store_share(store, now->file.uid);
     int error = pool_write(now->pulled.draft, offset, piece, length);
 
-    if (error == -ENOSPC && now->pulled.ranges.count != 0) {
+    /* What room was made before, another draft may have taken since. */
+    if (error == -ENOSPC) {
         error = store_room(store, &share, now->path, store_job(now->file.job), length);
         if (error == 0)
             error = pool_write(now->pulled.draft, offset, piece, length);

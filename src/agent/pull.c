@@ -14,6 +14,9 @@
  *
  * Nothing depends on it: a draft that is lost is a file that is copied whole. So a client
  * that finds no room because of a claim gets it at once.
+ *
+ * A copy out of a ring slows the program's copy into it: they share the memory's bandwidth, and
+ * often a processor. So what there is room for is pulled when the program pauses.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,6 +35,10 @@
 #define KEPT UINT32_MAX
 
 #define SEAL_NS 1000000000ull
+#define PAUSE_NS 20000000ull  /* nothing was appended: the program has paused */
+#define HOLD_NS 2000000000ull /* and if it never does, records wait so long */
+#define GO 64 /* records that are pulled in one go: another machine's round trips are longer */
+#define SPARE (16ull << 20)  /* bytes of a ring that are not waited for to fill */
 #define AHEAD_NS 100000000ll /* a clock that is further behind a file's time was set back */
 
 static bool say_with(struct agent *agent, enum portus_op op, uint32_t value, uint64_t size,
@@ -241,7 +248,7 @@ static bool known(const struct agent *agent, unsigned session, uint64_t sequence
             agent->state->owner[record->file] == session + 1);
 }
 
-/* How far the records from sequence on are filled. */
+/* How far the records from sequence on are filled, and may be pulled in one go. */
 static uint64_t filled(const struct agent *agent, unsigned session, uint64_t sequence)
 {
     const struct portus_record *ring = (const struct portus_record *)agent->ring[session];
@@ -249,6 +256,8 @@ static uint64_t filled(const struct agent *agent, unsigned session, uint64_t seq
 
     if (end - sequence > PORTUS_RECORDS)
         return sequence;
+    if (!agent_store_far(agent) && end - sequence > GO)
+        end = sequence + GO; /* what was pulled is soon free */
     for (; sequence < end; sequence++) {
         const struct portus_record *record = &ring[sequence % PORTUS_RECORDS];
         if (atomic_load_explicit(&record->stamp, memory_order_acquire) != sequence + 1 ||
@@ -308,13 +317,44 @@ void agent_pull_sealed(struct agent *agent, uint32_t id, int error)
     }
 }
 
-static bool turn(struct agent *agent, unsigned session)
+/* Programs that have not paused are seen by their heads. */
+static void look(struct agent *agent, uint64_t now)
+{
+    for (unsigned i = 0; i < PORTUS_SESSIONS; i++) {
+        uint64_t head = atomic_load(&agent->control->session[i].head);
+
+        if (agent->pace[i].head == head)
+            continue;
+        agent->pace[i].head = head;
+        agent->appended = now;
+    }
+}
+
+/* Whether the session's records may wait until the programs pause. */
+static bool may_wait(struct agent *agent, unsigned session, uint64_t now)
+{
+    const struct portus_session *shared = &agent->control->session[session];
+    struct agent_pace *pace = &agent->pace[session];
+    uint64_t room = agent->state->session[session].ring_bytes;
+
+    if (pace->since == 0)
+        pace->since = now;
+    /* What somebody waits for, and what is pulled without a processor, is pulled at once. */
+    return agent->state->env.order != PORTUS_ORDER_RELAXED && !agent_store_far(agent) &&
+           now - agent->appended < PAUSE_NS && now - pace->since < HOLD_NS && room > pace->small &&
+           atomic_load(&shared->wanted) <= room &&
+           atomic_load(&shared->captured) - pace->base < room - SPARE;
+}
+
+static bool turn(struct agent *agent, unsigned session, uint64_t now)
 {
     struct agent_pull *pull = &agent->state->pull[session];
+    struct agent_pace *pace = &agent->pace[session];
     uint64_t end;
 
     if (atomic_load(&agent->control->session[session].starved) != 0) {
         log_debug("the store is too slow: what it has not pulled it will read from the file");
+        pace->small = agent->state->session[session].ring_bytes;
         agent_pull_revoke(agent, session);
         return false;
     }
@@ -327,8 +367,13 @@ static bool turn(struct agent *agent, unsigned session)
         /* Passed over by the drain: its client died in the middle of it. */
         if (agent->state->session[session].tail > end)
             agent_pull_revoke(agent, session);
+        else if (agent_drained(agent, session))
+            pace->base = atomic_load(&agent->control->session[session].captured);
         return false;
     }
+    if (may_wait(agent, session, now))
+        return true;
+    pace->since = 0;
     pull->asked = true; /* before it is: another worker must not take the answer for none */
     pull->upto = end;
     pull->since = portus_now();
@@ -356,12 +401,14 @@ static void refuse_seals(struct agent *agent)
 
 bool agent_pull_turn(struct agent *agent)
 {
+    uint64_t now = portus_now();
     bool did = false;
 
     refuse_seals(agent);
+    look(agent, now);
     for (unsigned i = 0; i < PORTUS_SESSIONS; i++)
         if (agent->state->pull[i].ring != 0 && agent->ring[i] != NULL)
-            did |= turn(agent, i);
+            did |= turn(agent, i, now);
     return did;
 }
 

@@ -27,7 +27,7 @@
 
 #define FIRST (16ull << 20)
 #define STEP (16ull << 20)
-#define SLACK (32ull << 20) /* alignment and the save's small parts */
+#define SLACK (32ull << 20) /* the next save may be a little larger */
 #define HUGE (2ull << 20)
 #define LOOK_NS 1000000000ull
 #define LOOK_LEAST_NS 5000000ull
@@ -130,6 +130,7 @@ int agent_session_open(struct agent *agent, const struct agent_peer *peer, uint6
         error = -errno;
         goto close;
     }
+    agent->pace[number] = (struct agent_pace){.small = FIRST};
     session->tail = 0;
     session->stalled = 0;
     session->lines = 0;

@@ -150,6 +150,14 @@ struct agent_discard {
     uint64_t device;
 };
 
+/* When the store may pull a session's records; see pull.c. */
+struct agent_pace {
+    uint64_t head;  /* that was seen last */
+    uint64_t base;  /* bytes captured when nothing was in the ring */
+    uint64_t since; /* records wait, ns; 0: none */
+    uint64_t small; /* a ring of so many bytes is too small for a save */
+};
+
 /* The worker's own: mappings and what can be found again. */
 struct agent {
     struct agent_state *state;
@@ -170,7 +178,9 @@ struct agent {
     uint64_t store_since;         /* it is being started or asked, ns; 0: not */
     unsigned store_first;         /* of several: which is tried first */
     uint64_t store_looked, store_started, store_refused_until; /* ns */
-    uint64_t store_heard;                                      /* the last answer, ns */
+    struct agent_pace pace[PORTUS_SESSIONS];
+    uint64_t appended;    /* to any log, ns */
+    uint64_t store_heard; /* the last answer, ns */
     uint64_t store_asked; /* since then, whether it is alive, ns; 0: not */
     bool store_full, store_behind;
     bool store_ends;   /* takes no more files */

@@ -10,6 +10,7 @@
 #include "common/message.h"
 #include "store/far.h"
 #include "store/pull.h"
+#include "store/rings.h"
 #include "store/state.h"
 
 /* A listing as an agent of this machine would have passed it: a sealed memfd; or -1. */
@@ -108,9 +109,9 @@ int store_hear_far(struct store *store, unsigned place)
         return -EPROTO;
     switch (message.op) {
     case PORTUS_OP_STORE_RING:
-        return pull_ring(store, place, &message, -1);
+        return rings_offered(store, place, &message, -1);
     case PORTUS_OP_STORE_PULL:
-        return pull_more(store, place, &message);
+        return rings_filled(store, place, &message);
     case PORTUS_OP_STORE_DROP:
         pull_drop(place, store->serial[place], message.value);
         return 0;

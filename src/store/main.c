@@ -32,7 +32,7 @@
 #include "common/trace.h"
 #include "portus/portus.h"
 #include "store/metrics.h"
-#include "store/pull.h"
+#include "store/rings.h"
 #include "store/service.h"
 
 #define IDLE_NS 10000000000ull
@@ -212,7 +212,7 @@ static int serve(struct store *store, const struct setup *setup, int signals)
     }
 
     for (;;) {
-        bool more = pull_turn(store), again = false;
+        bool more = rings_turn(store), again = false;
         uint64_t now = portus_now(), alive = service_alive();
         int wait;
 

@@ -1,53 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pull.c -- copies what a program saves out of its ring into drafts, while it saves
+ * pull.c -- drafts of files that are being saved, filled record by record
  *
- * An agent passes a session's ring, read-only, and says which records of its log are
- * filled; each is copied into the draft of its file. The agent lets no record be
- * overwritten until it is told that it was copied, or it gives the draft up: what was
- * read of a record that changed meanwhile is never committed.
- *
- * A ring of this user's is mapped; another's is read, as is one that cannot be mapped. Nothing in
- * it is trusted: what makes no sense ends its drafts, and their files are copied whole.
+ * Where the records come from it does not know: a ring on this machine (rings.c), or on another
+ * one (reel.c). What was read of a record that changed meanwhile is never committed: the agent
+ * gives the draft up.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/log.h"
-#include "portus/ring.h"
 #include "store/hand.h"
 #include "store/pull.h"
 
-#define RECORDS_A_TURN 16 /* of a ring */
-#define ALL_A_TURN 128    /* of all: others are heard meanwhile */
-#define RINGS 1024
-#define RINGS_USER 256 /* where strangers come, who share the descriptors that there are */
 #define DRAFTS 4096
-#define DRAFTS_USER 512
-#define LISTED 8192 /* bytes of a list of one file */
+#define DRAFTS_USER 512 /* where strangers come, who share the descriptors that there are */
+#define LISTED 8192     /* bytes of a list of one file */
 #define SHARE_STEP (16ull << 20)
 #define LANDS (256u << 10) /* bytes of a record that may come straight into the pool, at least */
-
-#define MAPPED (PORTUS_RING_DATA + PORTUS_RING_MAX)
-
-struct ring {
-    struct ring *next;
-    uint32_t peer, serial, id;
-    int fd; /* -1: on another machine, see reel */
-    struct reel *reel;
-    const uint8_t *base;     /* NULL: it is read */
-    uint64_t bytes;          /* that it is known to have */
-    uint64_t position, upto; /* records: copied, and to be copied */
-    bool asked;
-};
 
 struct draft {
     struct draft *next;
@@ -60,10 +35,7 @@ struct draft {
     char path[PATH_MAX + 1];
 };
 
-static struct ring *rings;
 static struct draft *drafts;
-
-/* ---- drafts ---- */
 
 /* Whether one user has as many as there may be: nobody else's are fewer for it. */
 static bool many_drafts(const struct store *store, uint32_t peer)
@@ -72,15 +44,6 @@ static bool many_drafts(const struct store *store, uint32_t peer)
 
     for (const struct draft *draft = drafts; draft != NULL; draft = draft->next)
         count += store->peer[draft->peer].uid == store->peer[peer].uid;
-    return count >= most;
-}
-
-static bool many_rings(const struct store *store, uint32_t peer)
-{
-    unsigned count = 0, most = store->strangers ? RINGS_USER : RINGS;
-
-    for (const struct ring *ring = rings; ring != NULL; ring = ring->next)
-        count += store->peer[ring->peer].uid == store->peer[peer].uid;
     return count >= most;
 }
 
@@ -283,30 +246,6 @@ int pull_draft(struct store *store, uint32_t peer, const struct portus_message *
     return 0;
 }
 
-/* ---- rings ---- */
-
-static struct ring **find_ring(uint32_t peer, uint32_t serial, uint32_t id)
-{
-    struct ring **at = &rings;
-
-    while (*at != NULL && ((*at)->peer != peer || (*at)->serial != serial || (*at)->id != id))
-        at = &(*at)->next;
-    return at;
-}
-
-static void close_ring(struct ring **at)
-{
-    struct ring *ring = *at;
-
-    *at = ring->next;
-    if (ring->base != NULL)
-        munmap((void *)ring->base, MAPPED);
-    if (ring->fd >= 0)
-        hand_close_all(&ring->fd, 1); /* it may be the last: then all its memory is freed */
-    reel_close(ring->reel);
-    free(ring);
-}
-
 void pull_gone(uint32_t peer, uint32_t serial)
 {
     for (struct draft **at = &drafts; *at != NULL;)
@@ -314,89 +253,15 @@ void pull_gone(uint32_t peer, uint32_t serial)
             drop(at);
         else
             at = &(*at)->next;
-    for (struct ring **at = &rings; *at != NULL;)
-        if ((*at)->peer == peer && (*at)->serial == serial)
-            close_ring(at);
-        else
-            at = &(*at)->next;
 }
 
-/* Its drafts are of no use. */
-static void spoil(const struct ring *ring)
+void pull_spoil(uint32_t peer, uint32_t serial, uint32_t ring)
 {
     for (struct draft **at = &drafts; *at != NULL;)
-        if ((*at)->peer == ring->peer && (*at)->serial == ring->serial && (*at)->ring == ring->id)
+        if ((*at)->peer == peer && (*at)->serial == serial && (*at)->ring == ring)
             drop(at);
         else
             at = &(*at)->next;
-}
-
-int pull_ring(struct store *store, uint32_t peer, const struct portus_message *message, int fd)
-{
-    struct ring *ring = NULL, **at = find_ring(peer, store->serial[peer], message->value);
-    bool far = store->peer[peer].far != NULL;
-    int error = -EPROTO;
-    void *base;
-
-    if (*at != NULL)
-        close_ring(at);
-    if (message->size > INT64_MAX) /* no log is so long */
-        goto refuse;
-    if (far ? message->flags == 0 : fd < 0)
-        return 0;
-    if (many_rings(store, peer))
-        goto refuse;
-    error = -ENOMEM;
-    ring = calloc(1, sizeof(*ring));
-    if (ring == NULL ||
-        (far && reel_open(&ring->reel, store, peer, message->value, message->size) != 0))
-        goto refuse;
-    ring->peer = peer;
-    ring->serial = store->serial[peer];
-    ring->id = message->value;
-    ring->fd = fd;
-    ring->position = ring->upto = message->size;
-    if (!far && store->peer[peer].uid == store->self) {
-        base = mmap(NULL, MAPPED, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
-        ring->base = base == MAP_FAILED ? NULL : base;
-    }
-    ring->next = rings;
-    rings = ring;
-    return 0;
-
-refuse:
-    free(ring);
-    if (fd >= 0)
-        close(fd);
-    return error;
-}
-
-int pull_more(struct store *store, uint32_t peer, const struct portus_message *message)
-{
-    struct ring *ring = *find_ring(peer, store->serial[peer], message->value);
-
-    if (ring == NULL)
-        return -EPROTO;
-    if (message->size < ring->upto || message->size - ring->position > PORTUS_RECORDS)
-        return -EPROTO;
-    ring->upto = message->size;
-    ring->asked = true;
-    return 0;
-}
-
-/* Length bytes of the ring at offset, or NULL: it has not so many. */
-static const void *bytes(struct ring *ring, uint64_t offset, size_t length, void *buffer)
-{
-    struct stat status;
-
-    if (offset + length > ring->bytes) {
-        if (fstat(ring->fd, &status) < 0 || offset + length > (uint64_t)status.st_size)
-            return NULL;
-        ring->bytes = (uint64_t)status.st_size;
-    }
-    if (ring->base != NULL)
-        return ring->base + offset;
-    return pread(ring->fd, buffer, length, (off_t)offset) == (ssize_t)length ? buffer : NULL;
 }
 
 static struct draft *draft_of(uint32_t peer, uint32_t serial, uint32_t ring, uint32_t file,
@@ -435,11 +300,12 @@ bool pull_wanted(struct store *store, uint32_t peer, uint32_t ring,
 {
     struct draft *draft = draft_of(peer, store->serial[peer], ring, record->file, sequence);
 
-    *landing = NULL;
+    if (landing != NULL)
+        *landing = NULL;
     if (draft == NULL)
         return false;
     /* Small ones are not worth an extent of their own. */
-    if (far_lands(store->peer[peer].far) && record->length >= LANDS &&
+    if (landing != NULL && far_lands(store->peer[peer].far) && record->length >= LANDS &&
         share_has_room(store, draft, record->length) == 0 &&
         pool_land(store->pool, store->peer[peer].uid, record->length, landing) == 0)
         draft->written += record->length;
@@ -507,97 +373,4 @@ void pull_landed(struct store *store, uint32_t peer, uint32_t ring,
         error = ranges_add(&draft->pulled.ranges, record->offset, record->offset + record->length);
     if (error != 0)
         give_up(draft, error);
-}
-
-/* Copies the next record. False: the ring makes no sense. */
-static bool copy(struct store *store, struct ring *ring)
-{
-    static uint8_t buffer[PORTUS_CHUNK] __attribute__((aligned(4096)));
-    uint64_t sequence = ring->position;
-    struct portus_record room, record;
-    const struct portus_record *shared =
-        bytes(ring, sequence % PORTUS_RECORDS * sizeof(record), sizeof(record), &room);
-    struct draft *draft;
-    const void *data;
-
-    if (shared == NULL ||
-        atomic_load_explicit(&shared->stamp, memory_order_acquire) != sequence + 1)
-        return false;
-    record.offset = shared->offset;
-    record.data = shared->data;
-    record.length = shared->length;
-    record.file = shared->file;
-    if (record.length == 0)
-        return true;
-    draft = draft_of(ring->peer, ring->serial, ring->id, record.file, sequence);
-    if (draft == NULL)
-        return true;
-    if (record.length > PORTUS_CHUNK || record.data > PORTUS_RING_MAX ||
-        record.offset > INT64_MAX - PORTUS_CHUNK)
-        return false;
-    data = bytes(ring, PORTUS_RING_DATA + record.data, record.length, buffer);
-    if (data == NULL)
-        return false;
-    keep(store, draft, &record, data);
-    return true;
-}
-
-static void distrust(const struct store *store, struct ring *ring)
-{
-    if (!store->shared || store_may_tell())
-        log_warn("process %u: its ring makes no sense at record %llu: its files are read",
-                 store->peer[ring->peer].pid, (unsigned long long)ring->position);
-    spoil(ring);
-    ring->position = ring->upto;
-}
-
-/* The next turn begins behind that ring. */
-static void turn_to(struct ring *last)
-{
-    struct ring **end = &last->next;
-
-    while (*end != NULL)
-        end = &(*end)->next;
-    *end = rings;
-    rings = last->next;
-    last->next = NULL;
-}
-
-bool pull_turn(struct store *store)
-{
-    unsigned left = ALL_A_TURN;
-    bool more = false;
-
-    for (struct ring *ring = rings; ring != NULL; ring = ring->next) {
-        for (unsigned i = 0; i < RECORDS_A_TURN && ring->position < ring->upto; i++) {
-            uint64_t before = ring->position;
-            bool right = ring->reel != NULL ? reel_turn(ring->reel, ring->upto, &ring->position)
-                                            : copy(store, ring);
-
-            if (!right) {
-                distrust(store, ring);
-                break;
-            }
-            if (ring->reel == NULL) {
-                ring->position++;
-                left--;
-            } else if (ring->position == before) {
-                break; /* it comes when it comes */
-            }
-        }
-        more |= ring->position < ring->upto && ring->reel == NULL;
-        if (ring->asked && ring->position == ring->upto) {
-            uint32_t peer = ring->peer, serial = ring->serial;
-
-            ring->asked = false;
-            store_tell(store, peer, serial, PORTUS_OP_STORE_PULLED, ring->id, 0, ring->upto);
-            if (store->serial[peer] != serial)
-                return true; /* it was hung up, and its rings are gone */
-        }
-        if (left < RECORDS_A_TURN) {
-            turn_to(ring);
-            return true;
-        }
-    }
-    return more;
 }

@@ -12,6 +12,7 @@
 
 #include "store/far.h"
 #include "store/pull.h"
+#include "store/rings.h"
 #include "store/state.h"
 
 #define HEADS 256

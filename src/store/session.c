@@ -23,6 +23,7 @@
 #include "store/hand.h"
 #include "store/metrics.h"
 #include "store/pull.h"
+#include "store/rings.h"
 #include "store/state.h"
 
 #define MESSAGES_A_TURN 64
@@ -39,6 +40,7 @@ static void hang_up(struct store *store, unsigned place)
     else
         close(store->peer[place].socket);
     pull_gone(place, store->serial[place]);
+    rings_gone(place, store->serial[place]);
     store->peer[place].far = NULL;
     store->peer[place].socket = -1;
     view_close(store->peer[place].view);
@@ -326,7 +328,7 @@ static int hear_pull(struct store *store, unsigned place, const struct portus_me
     switch (message->op) {
     case PORTUS_OP_STORE_RING:
         if (count == 0 || (count == 1 && is_ring(fds[0])))
-            return pull_ring(store, place, message, count == 1 ? fds[0] : -1);
+            return rings_offered(store, place, message, count == 1 ? fds[0] : -1);
         break;
     case PORTUS_OP_STORE_DRAFT:
         if (count <= 2)
@@ -334,7 +336,7 @@ static int hear_pull(struct store *store, unsigned place, const struct portus_me
         break;
     case PORTUS_OP_STORE_PULL:
         if (count == 0)
-            return pull_more(store, place, message);
+            return rings_filled(store, place, message);
         break;
     case PORTUS_OP_STORE_SEAL:
         if (count == 0) {

@@ -233,7 +233,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
     store.peer[0] = (struct store_peer){
         .socket = ready, .uid = wire_owner(&wire), .welcomed = true, .far = far};
     for (unsigned i = 0; i < TURNS && (store.peer[0].socket >= 0 || store_waits(&store)); i++) {
-        pull_turn(&store);
+        rings_turn(&store);
         store_take(&store);
         if (i == TURNS - 1)
             left = 0;

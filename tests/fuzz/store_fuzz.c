@@ -247,7 +247,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     }
     for (unsigned i = 0; i < TURNS && left > 0; i++) {
         say(take(1) & 1);
-        pull_turn(&store);
+        rings_turn(&store);
         store_take(&store);
         store_listen(&store, -1, 0);
         listen_to_store(end[0]);
@@ -256,7 +256,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     close(end[0]);
     close(end[1]);
     for (unsigned i = 0; i < TURNS && (store_peers(&store) > 0 || store_waits(&store)); i++) {
-        pull_turn(&store);
+        rings_turn(&store);
         store_take(&store);
         store_listen(&store, -1, 0);
     }

@@ -31,3 +31,21 @@ start_agent() {
     LD_PRELOAD=${1-} "$BUILD/portus-agent" >/dev/null 2>&1 &
     until grep -q '@portus/' /proc/net/unix; do sleep 0.1; done
 }
+
+# /mnt/disk/exported at /mnt/nfs, by a kernel's server that gives a dead client's leases up soon; or 1, and a line says why.
+mount_nfs() {
+    if ! command -v exportfs >/dev/null || ! command -v rpc.nfsd >/dev/null; then
+        echo 'missing nfs: no nfs-kernel-server'
+        return 1
+    fi
+    mkdir -p /var/lib/nfs/rpc_pipefs /var/lib/nfs/v4recovery /mnt/disk/exported /mnt/nfs
+    mount -t nfsd nfsd /proc/fs/nfsd
+    echo 10 >/proc/fs/nfsd/nfsv4leasetime
+    echo 10 >/proc/fs/nfsd/nfsv4gracetime
+    exportfs -o rw,fsid=0,no_root_squash,insecure,no_subtree_check '*:/mnt/disk/exported'
+    rpc.mountd -N 3 >/dev/null 2>&1
+    rpc.nfsd -N 3 4
+    mount -t nfs4 -o vers=4.2,noresvport localhost:/ /mnt/nfs && return
+    echo 'missing nfs: not mounted'
+    return 1
+}

@@ -103,40 +103,26 @@ fi
 
 # NFS, from a kernel's server.
 PROGRAMS='write fsync'
-mkdir /mnt/disk/exported
-if command -v exportfs >/dev/null && command -v rpc.nfsd >/dev/null; then
-    mkdir -p /var/lib/nfs/rpc_pipefs /var/lib/nfs/v4recovery /mnt/nfs
-    mount -t nfsd nfsd /proc/fs/nfsd
-    echo 10 >/proc/fs/nfsd/nfsv4leasetime
-    echo 10 >/proc/fs/nfsd/nfsv4gracetime
-    exportfs -o rw,fsid=0,no_root_squash,insecure,no_subtree_check '*:/mnt/disk/exported'
-    rpc.mountd -N 3 >/dev/null 2>&1
+if mount_nfs; then
+    compare nfs /mnt/nfs
+    compare nfs,PORTUS_SHARED=1 /mnt/nfs PORTUS_SHARED=1
+    compare nfs,PORTUS_SHARED=2 /mnt/nfs PORTUS_SHARED=2
+    # A server that hangs: who writes there waits, and nobody else of the job does.
+    mkdir /mnt/nfs/hung /mnt/disk/free
+    rpc.nfsd 0
+    (cd /mnt/nfs/hung && LD_PRELOAD=$BUILD/libportus_shim.so "$BUILD/tests/shim/write" >/run/hung.out 2>&1; echo "hung ended $?") &
+    hung=$!
+    sleep 3
+    began=$(cut -d. -f1 /proc/uptime)
+    (cd /mnt/disk/free && PORTUS_SUMMARY=1 LD_PRELOAD=$BUILD/libportus_shim.so timeout -s KILL 60 "$BUILD/tests/shim/rename" >/run/free.out 2>/run/free.err)
+    echo "free ended $? after $(($(cut -d. -f1 /proc/uptime) - began)) s, $(grep -o 'captured [0-9]* file' /run/free.err)"
+    timeout -s KILL 20 "$CTL" status >/run/status 2>&1
+    echo "status ended $?"
     rpc.nfsd -N 3 4
-    if mount -t nfs4 -o vers=4.2,noresvport localhost:/ /mnt/nfs; then
-        compare nfs /mnt/nfs
-        compare nfs,PORTUS_SHARED=1 /mnt/nfs PORTUS_SHARED=1
-        compare nfs,PORTUS_SHARED=2 /mnt/nfs PORTUS_SHARED=2
-        # A server that hangs: who writes there waits, and nobody else of the job does.
-        mkdir /mnt/nfs/hung /mnt/disk/free
-        rpc.nfsd 0
-        (cd /mnt/nfs/hung && LD_PRELOAD=$BUILD/libportus_shim.so "$BUILD/tests/shim/write" >/run/hung.out 2>&1; echo "hung ended $?") &
-        hung=$!
-        sleep 3
-        began=$(cut -d. -f1 /proc/uptime)
-        (cd /mnt/disk/free && PORTUS_SUMMARY=1 LD_PRELOAD=$BUILD/libportus_shim.so timeout -s KILL 60 "$BUILD/tests/shim/rename" >/run/free.out 2>/run/free.err)
-        echo "free ended $? after $(($(cut -d. -f1 /proc/uptime) - began)) s, $(grep -o 'captured [0-9]* file' /run/free.err)"
-        timeout -s KILL 20 "$CTL" status >/run/status 2>&1
-        echo "status ended $?"
-        rpc.nfsd -N 3 4
-        wait $hung
-        md5sum </mnt/nfs/hung/a.ckpt | sed 's/^/hung /'
-        (cd /mnt/disk/free && "$BUILD/tests/shim/write" >/dev/null && md5sum <a.ckpt | sed 's/^/right /')
-        umount /mnt/nfs
-    else
-        echo 'missing nfs: not mounted'
-    fi
-else
-    echo 'missing nfs: no nfs-kernel-server'
+    wait $hung
+    md5sum </mnt/nfs/hung/a.ckpt | sed 's/^/hung /'
+    (cd /mnt/disk/free && "$BUILD/tests/shim/write" >/dev/null && md5sum <a.ckpt | sed 's/^/right /')
+    umount /mnt/nfs
 fi
 
 exit 0

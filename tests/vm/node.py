@@ -18,10 +18,11 @@ g = guest.Guest(where, f"{guest.HERE}/node.sh", f"portus.build={program.BUILD} p
 lines = g.until("exit ", 3400)
 g.cut()
 trial.expect(lines and lines[-1] == "exit 0", g.tail())
+missing = [line for line in lines if line.startswith("missing nfs")]
 print("\n".join(lines), flush=True)
 for name in names:
-    if name.startswith("nfs:") and "missing nfs" in lines:
-        print(f"{name}: no NFS server (sh scripts/install-deps guest)")
+    if name.startswith("nfs:") and missing:
+        print(f"{name}: {missing[0]} (sh scripts/install-deps guest)")
         continue
     trial.expect(f"ended {name} 0" in lines, f"{name} does not pass in the guest")
 os.unlink(f"{where}/disk")

@@ -11,18 +11,7 @@ ip link set lo up
 mount -t cgroup2 cgroup2 /sys/fs/cgroup || exit 1
 echo +memory >/sys/fs/cgroup/cgroup.subtree_control || exit 1
 mkfs.ext4 -q /dev/vda && mount /dev/vda /mnt/disk || exit 1
-mkdir -p /mnt/disk/exported /mnt/nfs
-if command -v exportfs >/dev/null && command -v rpc.nfsd >/dev/null; then
-    mkdir -p /var/lib/nfs/rpc_pipefs /var/lib/nfs/v4recovery
-    mount -t nfsd nfsd /proc/fs/nfsd
-    echo 10 >/proc/fs/nfsd/nfsv4leasetime
-    echo 10 >/proc/fs/nfsd/nfsv4gracetime
-    exportfs -o rw,fsid=0,no_root_squash,insecure,no_subtree_check '*:/mnt/disk/exported'
-    rpc.mountd -N 3 >/dev/null 2>&1
-    rpc.nfsd -N 3 4
-    mount -t nfs4 -o vers=4.2,noresvport localhost:/ /mnt/nfs
-fi
-grep -q ' /mnt/nfs nfs' /proc/mounts || echo 'missing nfs'
+mount_nfs
 export B="$BUILD" PYTHONPATH="$TESTS" PYTHONDONTWRITEBYTECODE=1 SLOW=4
 for name in $(value names | tr , ' '); do
     # PLACE:NAME: with a silent file system of that kind

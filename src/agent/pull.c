@@ -36,9 +36,10 @@
 
 #define SEAL_NS 1000000000ull
 #define PAUSE_NS 20000000ull  /* nothing was appended: the program has paused */
-#define HOLD_NS 2000000000ull /* and if it never does, records wait so long */
-#define GO 64 /* records that are pulled in one go: another machine's round trips are longer */
-#define SPARE (16ull << 20)  /* bytes of a ring that are not waited for to fill */
+#define HOLD_NS 2000000000ull /* records wait no longer; then all are pulled */
+#define SPARE (16ull << 20)   /* bytes of a ring that are not waited for to fill */
+/* Records that are pulled in one go, but by another machine: its round trips are longer. */
+#define GO 64
 #define AHEAD_NS 100000000ll /* a clock that is further behind a file's time was set back */
 
 static bool say_with(struct agent *agent, enum portus_op op, uint32_t value, uint64_t size,
@@ -369,11 +370,11 @@ static bool turn(struct agent *agent, unsigned session, uint64_t now)
             agent_pull_revoke(agent, session);
         else if (agent_drained(agent, session))
             pace->base = atomic_load(&agent->control->session[session].captured);
+        pace->since = 0;
         return false;
     }
     if (may_wait(agent, session, now))
         return true;
-    pace->since = 0;
     pull->asked = true; /* before it is: another worker must not take the answer for none */
     pull->upto = end;
     pull->since = portus_now();

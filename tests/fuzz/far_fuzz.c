@@ -19,7 +19,7 @@
 #include "common/message.h"
 #include "portus/ring.h"
 #include "store/far.h"
-#include "store/pull.h"
+#include "store/rings.h"
 #include "store/state.h"
 #include "input.h"
 #include "wire.h"

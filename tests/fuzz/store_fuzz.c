@@ -26,7 +26,7 @@
 #include "common/message.h"
 #include "portus/ring.h"
 #include "store/pool_private.h"
-#include "store/pull.h"
+#include "store/rings.h"
 #include "store/state.h"
 #include "input.h"
 

@@ -7,7 +7,8 @@
  * Free chunks are taken last in, first out, so that a small save uses few pages.
  *
  * Bytes lie in a chunk as they lie in the file, modulo the page, and modulo the
- * chunk where a large write begins: the drain then writes whole, aligned pieces.
+ * chunk where a large write begins: the drain then writes whole, aligned pieces. The ends that
+ * are left over, where it begins late in a chunk of the file, share a chunk.
  *
  * A slot is room for bytes that come before their place in a file is known, and that are not
  * copied any more: it is one piece of address space, over many chunks where it can be, and
@@ -34,7 +35,7 @@ static void *table(size_t bytes)
 int portus_chunks_open(struct portus_chunks *chunks)
 {
     memset(chunks, 0, sizeof(*chunks));
-    chunks->current = chunks->slot = NONE;
+    chunks->current = chunks->rest = chunks->slot = NONE;
     chunks->stack = table(PORTUS_CHUNKS * sizeof(*chunks->stack));
     chunks->used = table(PORTUS_CHUNKS * sizeof(*chunks->used));
     chunks->last_use = table(PORTUS_CHUNKS * sizeof(*chunks->last_use));
@@ -68,7 +69,7 @@ static void renew(struct portus_chunks *chunks, uint32_t known)
     for (uint32_t i = 0; i < known; i++)
         chunks->stack[i] = known - 1 - i;
     chunks->first = chunks->end = 0;
-    chunks->current = chunks->slot = NONE;
+    chunks->current = chunks->rest = chunks->slot = NONE;
 }
 
 /* New chunks go below all others: they are the coldest. */
@@ -91,7 +92,7 @@ static void recycle(struct portus_chunks *chunks, uint64_t tail)
         uint32_t chunk = chunks->used[chunks->first % PORTUS_CHUNKS];
         if (chunks->last_use[chunk] > tail)
             return;
-        if (chunks->holds[chunk] != 0 || chunk == chunks->current) {
+        if (chunks->holds[chunk] != 0 || chunk == chunks->current || chunk == chunks->rest) {
             /* Behind the others: what it is held for may need one of them first. */
             if (passed++ == chunks->end - chunks->first)
                 return;
@@ -130,32 +131,50 @@ static void use(struct portus_chunks *chunks, uint32_t chunk)
     chunks->taken++;
 }
 
+/* The next place behind a cursor that lies in its page as the file's byte does. */
+static uint32_t place(uint32_t cursor, uint32_t in_page)
+{
+    uint32_t at = cursor - cursor % PAGE + in_page;
+
+    return at < cursor ? at + PAGE : at;
+}
+
 uint32_t portus_chunks_take(struct portus_chunks *chunks, uint64_t offset, size_t length,
                             uint64_t head, uint64_t tail, uint64_t ring_bytes, uint64_t *position)
 {
-    uint32_t at, in_page = (uint32_t)(offset % PAGE), room;
+    uint32_t at, room, most = PORTUS_CHUNK, in_page = (uint32_t)(offset % PAGE);
+    uint32_t in_chunk = (uint32_t)(offset % PORTUS_CHUNK), *chunk = &chunks->current;
+    uint32_t *cursor = &chunks->cursor;
 
     refresh(chunks, head, tail, ring_bytes);
-    if (chunks->current != NONE) {
-        /* The next place in the current chunk that lies in its page as the file's byte does. */
-        at = chunks->cursor - chunks->cursor % PAGE + in_page;
-        if (at < chunks->cursor)
-            at += PAGE;
+    at = *chunk != NONE ? place(*cursor, in_page) : PORTUS_CHUNK;
+    if (at < PORTUS_CHUNK)
+        goto found;
+    if (length < PORTUS_CHUNK / 2) {
+        at = in_page;
+    } else if (in_chunk < PORTUS_CHUNK / 2) {
+        at = in_chunk;
+    } else {
+        /* Only up to where the next one lies well: in a chunk with other such ends, not alone. */
+        most = PORTUS_CHUNK - in_chunk;
+        chunk = &chunks->rest;
+        cursor = &chunks->rest_end;
+        at = *chunk != NONE ? place(*cursor, in_page) : PORTUS_CHUNK;
         if (at < PORTUS_CHUNK)
             goto found;
+        at = in_page;
     }
     if (chunks->free == 0)
         return 0;
-    chunks->current = chunks->stack[--chunks->free];
-    use(chunks, chunks->current);
-    at = length >= PORTUS_CHUNK / 2 ? (uint32_t)(offset % PORTUS_CHUNK) : in_page;
+    *chunk = chunks->stack[--chunks->free];
+    use(chunks, *chunk);
 
 found:
-    room = PORTUS_CHUNK - at;
+    room = PORTUS_CHUNK - at < most ? PORTUS_CHUNK - at : most;
     if (length < room)
         room = (uint32_t)length;
-    chunks->cursor = at + room;
-    *position = (uint64_t)chunks->current * PORTUS_CHUNK + at;
+    *cursor = at + room;
+    *position = (uint64_t)*chunk * PORTUS_CHUNK + at;
     return room;
 }
 

@@ -36,6 +36,8 @@ struct portus_chunks {
     uint64_t taken;      /* so far */
     uint32_t current;    /* the chunk that is being filled; UINT32_MAX: none */
     uint32_t cursor;     /* first free byte in it */
+    uint32_t rest;       /* the one that takes ends which would waste most of another; as above */
+    uint32_t rest_end;   /* first free byte in it */
     uint32_t slot;       /* the chunk that the last slot ends in; UINT32_MAX: none */
     uint32_t slot_end;   /* first free byte in that */
 };

@@ -52,8 +52,8 @@ static void replay(uint64_t tail)
 
 static struct piece slots[SLOTS]; /* length 0: none; after: of the last record that refers to it */
 
-static void take_slot(struct portus_chunks *chunks, struct piece *slot, uint64_t head, uint64_t tail,
-                      uint64_t ring)
+static void take_slot(struct portus_chunks *chunks, struct piece *slot, uint64_t head,
+                      uint64_t tail, uint64_t ring)
 {
     uint32_t in_page = (uint32_t)rand() % 4096, before = chunks->free;
     uint64_t length = 1 + (uint64_t)rand() % (5 * PORTUS_CHUNK), taken, position;
@@ -216,12 +216,40 @@ static void full_ring_gives_nothing(void **state)
     portus_chunks_close(&chunks);
 }
 
+/* Large writes behind small ones, nowhere in step with the chunks: as torch.save makes them. */
+static void little_is_left_unused(void **state)
+{
+    struct portus_chunks chunks;
+    uint64_t position, head = 0, offset = 0, ring = 400 * PORTUS_CHUNK;
+
+    srand(1);
+    assert_int_equal(portus_chunks_open(&chunks), 0);
+    for (unsigned i = 0; i < 80; i++) {
+        size_t tensor = 3 * PORTUS_CHUNK + (size_t)rand() % (2 * PORTUS_CHUNK);
+
+        /* The tensor is copied before what comes before it in the file. */
+        for (size_t from = offset + 64, end = from + tensor; from < end;) {
+            uint32_t taken =
+                portus_chunks_take(&chunks, from, end - from, head, 0, ring, &position);
+            assert_true(taken > 0);
+            portus_chunks_used(&chunks, position, ++head);
+            from += taken;
+        }
+        assert_true(portus_chunks_take(&chunks, offset, 64, head, 0, ring, &position) > 0);
+        portus_chunks_used(&chunks, position, ++head);
+        offset += 64 + tensor;
+    }
+    assert_true(chunks.taken * PORTUS_CHUNK < offset + offset / 20);
+    portus_chunks_close(&chunks);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_use),
         cmocka_unit_test(empty_ring_is_reused_from_its_start),
         cmocka_unit_test(full_ring_gives_nothing),
+        cmocka_unit_test(little_is_left_unused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

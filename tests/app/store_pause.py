@@ -13,12 +13,14 @@ import sys
 from lib import agents, program, trial
 
 CTL = os.path.join(program.BUILD, "portusctl")
-SIZE, GROWING, SAVES = 192, 3, 10  # MiB, saves
+SIZE, GROWING, SAVES = 96, 3, 10  # MiB, saves
 SAVE = """
 import os, sys, time
 block = os.urandom(1 << 20)
 for number in range(%d):
-    with open("model.ckpt", "wb", buffering=0) as f:
+    if number >= 4:
+        os.unlink(f"{number - 4}.ckpt")
+    with open(f"{number}.ckpt", "wb", buffering=0) as f:
         began = time.monotonic_ns()
         for i in range(%d):
             f.write(block)
@@ -28,7 +30,7 @@ for number in range(%d):
 
 directory = trial.fresh()
 pool, trace, log = (os.path.join(directory, name) for name in ("pool", "trace.json", "log"))
-subprocess.run([CTL, "pool", "create", pool, f"{SIZE * 5}M"], check=True, stdout=subprocess.DEVNULL)
+subprocess.run([CTL, "pool", "create", pool, f"{SIZE * 8}M"], check=True, stdout=subprocess.DEVNULL)
 out = program.run([sys.executable, "-c", SAVE], directory,
                   program.environment(trial.JOB, "default", PORTUS_STORE=pool, PORTUS_TRACE=trace, PORTUS_LOG=f"debug:{log}"), 90)
 trial.expect(out.status == 0, f"the saves: {out.how()}", out)
@@ -44,7 +46,6 @@ quiet = sum(not any(began < pull < ended for pull in pulls) for began, ended in 
 with open(log, encoding="utf-8", errors="replace") as f:
     read = [int(bytes) for bytes in re.findall(r"commit \d+: \d+ bytes, (\d+) of them from the file", f.read())]
 print(f"{len(pulls)} pulls, none of them in {quiet} of {SAVES} saves; read from files: {read}")
-# One that is overwritten before it is drained is no version.
-trial.expect(len(pulls) >= SAVES and len(read) >= 2, "hardly anything was pulled")
-trial.expect(sum(bytes < 1 << 20 for bytes in read) * 2 >= len(read), "saves were read from their files")
+# One that is deleted before it is drained is no version; until the ring has grown there is no room.
+trial.expect(len(pulls) >= SAVES and sum(bytes < 1 << 20 for bytes in read) >= 3, "hardly anything was pulled")
 trial.expect(quiet >= 2, "the store pulls while the program saves")

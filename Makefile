@@ -346,7 +346,8 @@ LIMITS_ring    := -timeout=20 -max_len=800 -len_control=0
 LIMITS_far     := -timeout=20 -max_len=2000
 LIMITS_store   := -timeout=20 -max_len=2000 -len_control=0
 LIMITS_carrier := -timeout=20 -max_len=2000
-LIMITS_pool    := -timeout=10 -max_len=600 -malloc_limit_mb=1000000
+# A bitmap of 64 TiB takes no memory, but what the sanitizer knows of it.
+LIMITS_pool    := -timeout=10 -max_len=600 -malloc_limit_mb=1000000 -rss_limit_mb=4096
 $(addprefix fuzz-,$(FUZZERS)): fuzz-%: $(B)/fuzz/%
 	@mkdir -p $(B)/fuzz/corpus/$*
 	python3 tests/fuzz/seeds.py $* $(B)/fuzz/corpus/$*

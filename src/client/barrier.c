@@ -128,6 +128,48 @@ static void wait_for_own(struct portus_writer *writer, uint64_t sequence, struct
         portus_writer_pause(writer, &patience);
 }
 
+/* Whether that file was closed without waiting, and its file system may not have it all yet. */
+static bool behind(const struct portus_file *file, uint64_t since)
+{
+    uint32_t state = atomic_load(&file->state);
+
+    return (state == PORTUS_FILE_LIVE || state == PORTUS_FILE_TRIMMED) &&
+           atomic_load(&file->leaseless) != 0 &&
+           atomic_load(&file->closed) == PORTUS_CLOSED_EARLY && file->since_ns == since;
+}
+
+/*
+ * Files that were closed without waiting (PORTUS_SHARED=2) are there for others when the agent has
+ * closed them, too: NFS sends their last bytes then.
+ */
+static void wait_for_closed(const struct portus_link *link, uint64_t *began)
+{
+    struct portus_control *control = link->control;
+    struct portus_patience patience = {0};
+    unsigned seen = 0;
+
+    for (unsigned i = 0; i < PORTUS_FILES && seen < atomic_load(&control->live); i++) {
+        const struct portus_file *file = &control->file[i];
+        uint32_t state = atomic_load(&file->state);
+        uint64_t since = file->since_ns;
+
+        if (state != PORTUS_FILE_LIVE && state != PORTUS_FILE_TRIMMED)
+            continue;
+        seen++;
+        while (behind(file, since) && !portus_link_dead(link)) {
+            uint32_t progress = atomic_load(&control->progress);
+
+            if (*began == 0)
+                *began = portus_now();
+            portus_link_prod(link, &patience);
+            atomic_fetch_add(&control->progress_waiters, 1);
+            if (behind(file, since))
+                portus_futex_wait(&control->progress, progress, PAUSE_MS);
+            atomic_fetch_sub(&control->progress_waiters, 1);
+        }
+    }
+}
+
 int portus_barrier(const struct portus_link *link, struct portus_writer *writer,
                    struct portus_place place, uint64_t *waited)
 {
@@ -153,6 +195,7 @@ int portus_barrier(const struct portus_link *link, struct portus_writer *writer,
         else
             wait_for_other(link, i, &target[i], place);
     }
+    wait_for_closed(link, &began);
     if (began != 0)
         *waited += portus_now() - began;
     if (writer != NULL)

@@ -21,9 +21,9 @@ struct portus_place {
 
 /*
  * Waits until every record that any client of this agent had reserved when it was
- * called is replayed. writer: this process's own, or NULL for one that only looks
- * through link. *waited is advanced by the nanoseconds that it took. Returns 0, or
- * the sticky error of a file of this process, which is reported once.
+ * called is replayed, and what was closed without waiting is closed. writer: this process's own, or
+ * NULL for one that only looks through link. *waited is advanced by the nanoseconds that it took.
+ * Returns 0, or the sticky error of a file of this process, which is reported once.
  */
 int portus_barrier(const struct portus_link *link, struct portus_writer *writer,
                    struct portus_place place, uint64_t *waited);

@@ -92,7 +92,7 @@ static void recycle(struct portus_chunks *chunks, uint64_t tail)
         uint32_t chunk = chunks->used[chunks->first % PORTUS_CHUNKS];
         if (chunks->last_use[chunk] > tail)
             return;
-        if (chunks->holds[chunk] != 0 || chunk == chunks->current || chunk == chunks->rest) {
+        if (chunks->holds[chunk] != 0 || chunk == chunks->current) {
             /* Behind the others: what it is held for may need one of them first. */
             if (passed++ == chunks->end - chunks->first)
                 return;
@@ -124,9 +124,13 @@ static void refresh(struct portus_chunks *chunks, uint64_t head, uint64_t tail, 
     }
 }
 
-static void use(struct portus_chunks *chunks, uint32_t chunk)
+static void line_up(struct portus_chunks *chunks, uint32_t chunk)
 {
     chunks->used[chunks->end++ % PORTUS_CHUNKS] = chunk;
+}
+
+static void begin_use(struct portus_chunks *chunks, uint32_t chunk)
+{
     chunks->last_use[chunk] = 0;
     chunks->taken++;
 }
@@ -166,8 +170,13 @@ uint32_t portus_chunks_take(struct portus_chunks *chunks, uint64_t offset, size_
     }
     if (chunks->free == 0)
         return 0;
+    /* The one for ends is used for long: in the queue from now on, or it would hold up others. */
+    if (chunk == &chunks->rest && *chunk != NONE)
+        line_up(chunks, *chunk);
     *chunk = chunks->stack[--chunks->free];
-    use(chunks, *chunk);
+    begin_use(chunks, *chunk);
+    if (chunk == &chunks->current)
+        line_up(chunks, *chunk);
 
 found:
     room = PORTUS_CHUNK - at < most ? PORTUS_CHUNK - at : most;
@@ -234,8 +243,10 @@ static void take_run(struct portus_chunks *chunks, uint32_t first, uint32_t coun
             chunks->stack[kept++] = chunk;
     }
     chunks->free = kept;
-    for (uint32_t i = 0; i < count; i++)
-        use(chunks, first + i);
+    for (uint32_t i = 0; i < count; i++) {
+        begin_use(chunks, first + i);
+        line_up(chunks, first + i);
+    }
 }
 
 static uint32_t chunks_of(uint64_t bytes)

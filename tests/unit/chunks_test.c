@@ -243,6 +243,37 @@ static void little_is_left_unused(void **state)
     portus_chunks_close(&chunks);
 }
 
+/* A save larger than the ring: room comes back as it is drained, not when all is. */
+static void drained_room_comes_back(void **state)
+{
+    static uint64_t length[1 << 16];
+    struct portus_chunks chunks;
+    uint64_t position, head = 0, tail = 0, offset = 0, ring = 32 * PORTUS_CHUNK, full = 0;
+
+    srand(1);
+    assert_int_equal(portus_chunks_open(&chunks), 0);
+    for (unsigned i = 0; i < 500; i++) {
+        size_t tensor = 1 + (size_t)rand() % (5 * PORTUS_CHUNK);
+
+        for (uint64_t end = offset + tensor; offset < end;) {
+            uint32_t taken =
+                portus_chunks_take(&chunks, offset, end - offset, head, tail, ring, &position);
+            if (taken == 0) {
+                assert_true(full > ring / 2);
+                full -= length[tail++];
+                continue;
+            }
+            length[head] = taken;
+            full += taken;
+            portus_chunks_used(&chunks, position, ++head);
+            offset += taken;
+        }
+        offset += (uint64_t)rand() % PORTUS_CHUNK;
+    }
+    assert_true(tail > 0);
+    portus_chunks_close(&chunks);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +281,7 @@ int main(void)
         cmocka_unit_test(empty_ring_is_reused_from_its_start),
         cmocka_unit_test(full_ring_gives_nothing),
         cmocka_unit_test(little_is_left_unused),
+        cmocka_unit_test(drained_room_comes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,7 @@
 #include "common/address.h"
 #include "common/futex.h"
 #include "common/hash.h"
+#include "common/log.h"
 #include "common/message.h"
 #include "common/name.h"
 
@@ -104,13 +105,31 @@ static void greet(struct agent *agent, int fd)
     agent->state->store = fd;
 }
 
+/* For want of a descriptor, or of memory: there may be one in a moment. */
+static void no_socket(struct agent *agent, int error)
+{
+    uint64_t now = portus_now();
+
+    if (agent->store_since == 0)
+        agent->store_since = now;
+    if (now - agent->store_since > START_NS)
+        agent_store_give_up(agent, strerror(error));
+    else if (!agent->store_socketless)
+        log_warn("%s: no socket for it: %s: tried again for %llu s", agent->state->env.store,
+                 strerror(error), START_NS / 1000000000);
+    agent->store_socketless = true;
+}
+
 /* A carrier that finds one of the stores; which of them says its welcome. */
 static void connect_far(struct agent *agent)
 {
     int pair[2];
 
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0) {
+        no_socket(agent, errno);
         return;
+    }
+    agent->store_socketless = false;
     start(agent, pair[1]);
     close(pair[1]);
     greet(agent, pair[0]);
@@ -134,12 +153,16 @@ static void connect_near(struct agent *agent)
         return;
     }
     fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
+    if (fd < 0) {
+        no_socket(agent, errno);
         return;
+    }
+    agent->store_socketless = false;
     if (connect(fd, (struct sockaddr *)&address, length) < 0) {
+        error = errno;
         close(fd);
-        if (errno != ECONNREFUSED && errno != EAGAIN && !(shared && errno == ENOENT))
-            agent_store_give_up(agent, strerror(errno));
+        if (error != ECONNREFUSED && error != EAGAIN && !(shared && error == ENOENT))
+            agent_store_give_up(agent, strerror(error));
         else if (agent->store_since != 0 && now - agent->store_since > START_NS)
             agent_store_give_up(agent, shared ? "no portusd listens there"
                                               : "no portusd can be had for it");

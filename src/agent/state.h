@@ -183,10 +183,11 @@ struct agent {
     uint64_t store_heard; /* the last answer, ns */
     uint64_t store_asked; /* since then, whether it is alive, ns; 0: not */
     bool store_full, store_behind;
-    bool store_ends;   /* takes no more files */
-    bool store_wanted; /* a file has engaged, and it is not there */
-    bool stamping;     /* a drained file waits for the clock: see pull.c */
-    bool stopping;     /* nothing new is captured: all files were stopped */
+    bool store_ends;       /* takes no more files */
+    bool store_socketless; /* there is no socket for it, and a line says so */
+    bool store_wanted;     /* a file has engaged, and it is not there */
+    bool stamping;         /* a drained file waits for the clock: see pull.c */
+    bool stopping;         /* nothing new is captured: all files were stopped */
     struct agent_burst burst;
     uint64_t live_id[PORTUS_FILES]; /* for the timeline */
     uint64_t measured;              /* metrics were written, ns */

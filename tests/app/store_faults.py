@@ -11,6 +11,10 @@ from lib import program, trial
 FAULTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "faults/faults")
 out = program.run([sys.executable, FAULTS, "--store", "--sample", "40", "--dir", trial.TOP], trial.TOP,
                   program.environment(trial.JOB, B=program.BUILD), 280)
+# Met by chance once: the agent said nothing, tried for ever, and never ended.
+if out.status == 0:
+    out = program.run([sys.executable, FAULTS, "--store", "--modes", "relaxed", "--dir", trial.TOP, "w:-1:socket:0:1:24+"],
+                      trial.TOP, program.environment(trial.JOB, B=program.BUILD), 60)
 if b"ptrace: " in out.err:
     trial.skip("no process may be traced here")
 trial.expect(out.status == 0, "a fault was seen that must not be, or a version was lost", out)

@@ -315,18 +315,13 @@ bool pull_wanted(struct store *store, uint32_t peer, uint32_t ring,
 static int write_draft(struct store *store, struct draft *draft, uint64_t offset, const void *data,
                        uint32_t length)
 {
-    const struct pool_share share = store_share(store, store->peer[draft->peer].uid);
+    const struct store_peer *peer = &store->peer[draft->peer];
     int error = share_has_room(store, draft, length);
 
-    if (error == 0)
-        error = pool_write(draft->pulled.draft, offset, data, length);
     draft->written += length;
-    if (error == -ENOSPC) {
-        error =
-            store_room(store, &share, draft->path, store_job(store->peer[draft->peer].job), length);
-        if (error == 0)
-            error = pool_write(draft->pulled.draft, offset, data, length);
-    }
+    if (error == 0)
+        error = store_write(store, peer->uid, draft->path, peer->job, draft->pulled.draft, offset,
+                            data, length);
     if (error == 0)
         error = ranges_add(&draft->pulled.ranges, offset, offset + length);
     return error;

@@ -114,6 +114,10 @@ bool store_may_tell(void);
 bool store_take(struct store *store);
 /* Whether some are under way that wait for another machine. */
 bool store_waits(const struct store *store);
+/* pool_write into a draft of that path, of a user's job; what room was made for it before, another
+ * draft may have taken since: then more is made. */
+int store_write(struct store *store, uint32_t uid, const char *path, uint64_t job,
+                struct pool_draft *draft, uint64_t offset, const void *data, size_t length);
 /* Lets go of a file that somebody wants to write. */
 void store_cancel(struct store *store, uint32_t peer, uint32_t id);
 /* Forgets all that a user has handed over and that is not committed. */

@@ -165,19 +165,27 @@ static int begin(struct store *store, struct copying *now)
     return error;
 }
 
+int store_write(struct store *store, uint32_t uid, const char *path, uint64_t job,
+                struct pool_draft *draft, uint64_t offset, const void *data, size_t length)
+{
+    const struct pool_share share = store_share(store, uid);
+    int error = pool_write(draft, offset, data, length);
+
+    if (error == -ENOSPC) {
+        error = store_room(store, &share, path, store_job(job), length);
+        if (error == 0)
+            error = pool_write(draft, offset, data, length);
+    }
+    return error;
+}
+
 /* Bytes of the file, in the draft. */
 static int put(struct store *store, struct copying *now, uint64_t offset, const void *piece,
                size_t length)
 {
-    const struct pool_share share = store_share(store, now->file.uid);
-    int error = pool_write(now->pulled.draft, offset, piece, length);
+    int error = store_write(store, now->file.uid, now->path, now->file.job, now->pulled.draft,
+                            offset, piece, length);
 
-    /* What room was made before, another draft may have taken since. */
-    if (error == -ENOSPC) {
-        error = store_room(store, &share, now->path, store_job(now->file.job), length);
-        if (error == 0)
-            error = pool_write(now->pulled.draft, offset, piece, length);
-    }
     if (error == 0) {
         now->offset = offset + length;
         now->copied += length;

@@ -318,6 +318,12 @@ void agent_pull_sealed(struct agent *agent, uint32_t id, int error)
     }
 }
 
+/* What somebody waits for, and what is pulled without a processor, is pulled at once. */
+static bool at_once(const struct agent *agent)
+{
+    return agent->state->env.order == PORTUS_ORDER_RELAXED || agent_store_far(agent);
+}
+
 /* Programs that have not paused are seen by their heads. */
 static void look(struct agent *agent, uint64_t now)
 {
@@ -340,10 +346,8 @@ static bool may_wait(struct agent *agent, unsigned session, uint64_t now)
 
     if (pace->since == 0)
         pace->since = now;
-    /* What somebody waits for, and what is pulled without a processor, is pulled at once. */
-    return agent->state->env.order != PORTUS_ORDER_RELAXED && !agent_store_far(agent) &&
-           now - agent->appended < PAUSE_NS && now - pace->since < HOLD_NS && room > pace->small &&
-           atomic_load(&shared->wanted) <= room &&
+    return !at_once(agent) && now - agent->appended < PAUSE_NS && now - pace->since < HOLD_NS &&
+           room > pace->small && atomic_load(&shared->wanted) <= room &&
            atomic_load(&shared->captured) - pace->base < room - SPARE;
 }
 
@@ -406,7 +410,8 @@ bool agent_pull_turn(struct agent *agent)
     bool did = false;
 
     refuse_seals(agent);
-    look(agent, now);
+    if (!at_once(agent))
+        look(agent, now);
     for (unsigned i = 0; i < PORTUS_SESSIONS; i++)
         if (agent->state->pull[i].ring != 0 && agent->ring[i] != NULL)
             did |= turn(agent, i, now);

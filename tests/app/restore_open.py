@@ -331,8 +331,6 @@ try:
         f.write(bytes(8 << 20))
     left_alone(path, "says why")
 finally:
-    for pid in agents.stores(POOL):
-        os.kill(pid, signal.SIGTERM)
-trial.expect(agents.until(lambda: not agents.stores(POOL), 10), "portusd does not end")
+    trial.end_stores(POOL)
 left = [name for name in os.listdir(D) if ".portus-" in name]
 trial.expect(not left, f"of it is left: {left}")

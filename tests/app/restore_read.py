@@ -221,6 +221,4 @@ for i in range(60): step(fd)
     trial.expect(b"is damaged" in out.err, "nothing of the damage", out)
     trial.expect(out.out == run(LOAD, mode=None).out, "damaged bytes", out)
 finally:
-    for pid in agents.stores(POOL):
-        os.kill(pid, signal.SIGTERM)
-trial.expect(agents.until(lambda: not agents.stores(POOL), 10), "portusd does not end")
+    trial.end_stores(POOL)

@@ -215,9 +215,7 @@ try:
     trial.expect(os.path.getsize(os.path.join(D, "big.ckpt")) == 300 << 20, "it is not saved")
     trial.expect(not versions(os.path.join(D, "big.ckpt")), "it is in the pool")
 finally:
-    for pid in agents.stores(POOL):
-        os.kill(pid, signal.SIGTERM)
-trial.expect(agents.until(lambda: not agents.stores(POOL), 10), "portusd does not end")
+    trial.end_stores(POOL)
 trial.expect("0 damaged" in ctl("verify"), "damaged after the end")
 left = [name for _, _, names in os.walk(D) for name in names if ".portus-" in name]
 trial.expect(not left, f"of restore is left: {left}")

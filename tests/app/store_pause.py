@@ -6,7 +6,6 @@
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 
@@ -35,9 +34,7 @@ out = program.run([sys.executable, "-c", SAVE], directory,
                   program.environment(trial.JOB, "default", PORTUS_STORE=pool, PORTUS_TRACE=trace, PORTUS_LOG=f"debug:{log}"), 90)
 trial.expect(out.status == 0, f"the saves: {out.how()}", out)
 agents.until(lambda: not agents.pids(trial.JOB), 20)
-for pid in agents.stores(pool):
-    agents.kill_one(pid, signal.SIGTERM)
-agents.until(lambda: not agents.stores(pool), 20)
+trial.end_stores(pool)
 with open(trace, encoding="ascii") as f:
     events = json.loads(f.read().rstrip().rstrip(",") + "]")
 pulls = [event["ts"] * 1000 for event in events if event["name"] == "pull" and event["ph"] == "b"]

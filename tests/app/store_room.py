@@ -5,7 +5,6 @@
 # run: script timeout=180
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -40,16 +39,16 @@ def save(process, name, size):
     trial.until_line(process, "saved")
 
 
+def said():
+    with open(log, encoding="utf-8", errors="replace") as f:
+        return f.read()
+
+
 def answered(count):
     """What the log says when the store has answered for so many files."""
-    deadline = time.monotonic() + 30
-    while True:
-        with open(log, encoding="utf-8", errors="replace") as f:
-            text = f.read()
-        if len(re.findall(r"has it: commit|has not kept it", text)) >= count:
-            return text
-        trial.expect(time.monotonic() < deadline, f"the store has not answered for {count} files:\n{text[-2000:]}")
-        time.sleep(0.05)
+    trial.expect(agents.until(lambda: len(re.findall(r"has it: commit|has not kept it", said())) >= count, 30),
+                 f"the store has not answered for {count} files:\n{said()[-2000:]}")
+    return said()
 
 
 subprocess.run([CTL, "pool", "create", pool, f"{2 * COPIED + 2 * FILES * PULLED + 24}M"], check=True,
@@ -71,9 +70,7 @@ for number in range(ROUNDS):
     for name in names:
         os.unlink(os.path.join(directory, name))
 trial.expect(program.finish(puller, 30).status == 0, "the puller ended badly")
-for pid in agents.stores(pool):
-    agents.kill_one(pid, signal.SIGTERM)
-agents.until(lambda: not agents.stores(pool), 20)
+trial.end_stores(pool)
 read = [int(a) for a in re.findall(r"bytes, (\d+) of them from the file", text)]
 print(f"{len(read)} commits, {sum(1 for a in read if a < 1 << 20)} of them pulled")
 trial.expect("not kept" not in text, "not all were kept:\n" + "\n".join(text.splitlines()[-12:]))

@@ -5,7 +5,6 @@
 import json
 import os
 import random
-import signal
 import subprocess
 import time
 
@@ -55,9 +54,7 @@ def save(*words):
 
 
 def ended():
-    for pid in agents.stores(POOL):
-        os.kill(pid, signal.SIGTERM)
-    trial.expect(agents.until(lambda: not agents.stores(POOL), 10), "portusd does not end")
+    trial.end_stores(POOL)
 
 
 def flip(what):

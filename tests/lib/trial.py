@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -44,6 +45,13 @@ def test_program(name):
     path = os.path.join(program.BUILD, "tests/shim", name)
     expect(os.access(path, os.X_OK), f"{path} is not built: make tests")
     return path
+
+
+def end_stores(pool):
+    """Tells the portusd of the pool to end; it does."""
+    for pid in agents.stores(pool):
+        agents.kill_one(pid, signal.SIGTERM)
+    expect(agents.until(lambda: not agents.stores(pool), 10), "portusd does not end")
 
 
 def same(plain, other, what, outcome=None):

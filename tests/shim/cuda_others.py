@@ -80,6 +80,4 @@ trial.expect(agents.until(kept, 15, 0.2), "the store has no version")
 os.unlink(path)
 subprocess.run([CTL, "restore", "--store", pool, path], env=env, capture_output=True, check=True)
 trial.expect(open(path, "rb").read() == wanted, "the store's version is another one")
-for pid in agents.stores(pool):
-    agents.kill_one(pid, signal.SIGTERM)
-trial.expect(agents.until(lambda: not agents.stores(pool), 10), "portusd does not end")
+trial.end_stores(pool)

@@ -6,7 +6,6 @@
 # run: script
 import json
 import os
-import signal
 import subprocess
 import sys
 
@@ -102,7 +101,5 @@ asked = {e["args"]["commit"] for e in kept if e["name"] == "keep" and e["ph"] ==
 names = {e["pid"]: e["args"]["name"] for e in kept if e["ph"] == "M"}
 trial.expect({names[pid] for pid in commits.values()} == {"portusd"} and asked == commits.keys(), f"{commits} {asked}")
 trial.expect(any(e["name"] == "pull" for e in kept), "no pull")
-for pid in agents.stores(pool):
-    agents.kill_one(pid, signal.SIGTERM)
-trial.expect(agents.until(lambda: not agents.stores(pool), 10), "portusd does not end")
+trial.end_stores(pool)
 print(f"{len(found)} events, {len(kept)} with a store")

@@ -134,7 +134,7 @@ $(B)/shim.map: preload/hooks.def preload/cuda_hooks.def scripts/shim-map
 # A line that scripts/device-check reads, too.
 SHIMFLAGS := -shared -Wl,-z,defs,-z,lazy,-z,relro,-z,noseparate-code,-z,nodelete,-Bsymbolic-functions,--wrap=syscall,--wrap=clone,-soname,libportus_shim.so
 SHIMLINK  = $(CC) $(CFLAGS) $(LDFLAGS) $(SHIMFLAGS) -Wl,--version-script=$(1) -o $@ \
-	  $(filter-out %/listing.o %/host.o %/metrics.o,$(filter %.o,$^))
+	  $(filter-out %/listing.o %/host.o %/metrics.o %/scribe.o,$(filter %.o,$^))
 
 $(B)/libportus_shim.so: $(SHIM) $(CLIENT) $(FORMAT) $(COMMON) $(B)/shim.map
 	$(call SHIMLINK,$(B)/shim.map)

@@ -190,9 +190,9 @@ static int watch(struct agent_state *state, struct portus_control *control, pid_
         if (info.si_signo == SIGRTMIN || info.si_signo == SIGIO) {
             ring(state->breaks);
         } else if (info.si_signo != SIGCHLD) {
-            say_left(control);
             atomic_store(&control->passive, PORTUS_PASSIVE_TERM);
             ring(state->doorbell);
+            say_left(control);
         }
     }
 }

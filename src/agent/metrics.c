@@ -23,9 +23,11 @@
 #include "common/log.h"
 #include "common/metrics.h"
 #include "common/name.h"
+#include "common/scribe.h"
 
 #define EVERY_NS 5000000000ull
 #define ROOM (128u << 10)
+#define END_MS 1000
 
 /* Where a device is mounted, the first place if there are several. */
 static void find_mount(char *path, size_t room, uint64_t device)
@@ -253,7 +255,7 @@ static void name_file(const struct agent *agent, char path[PATH_MAX])
 }
 
 /* 0 or an errno. */
-static int replace(const char *path, const struct portus_metrics *metrics)
+static int replace(const char *path, const char *text, size_t length)
 {
     char new[PATH_MAX + 32];
     int fd, error = 0;
@@ -262,8 +264,9 @@ static int replace(const char *path, const struct portus_metrics *metrics)
     fd = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0)
         return errno;
+    errno = 0;
     /* For a collector, which is another user; our umask is narrower. */
-    if (fchmod(fd, 0644) < 0 || write(fd, metrics->text, metrics->used) != (ssize_t)metrics->used)
+    if (fchmod(fd, 0644) < 0 || write(fd, text, length) != (ssize_t)length)
         error = errno != 0 ? errno : EIO;
     close(fd);
     if (error == 0 && rename(new, path) < 0)
@@ -273,14 +276,29 @@ static int replace(const char *path, const struct portus_metrics *metrics)
     return error;
 }
 
+static const struct agent *measured;
+
+static void write_file(const char *text, size_t length)
+{
+    static bool told;
+    char path[PATH_MAX];
+    int error;
+
+    name_file(measured, path);
+    error = replace(path, text, length);
+    if (error != 0 && !told)
+        log_warn("%s: %s: no metrics are written", path, strerror(error));
+    told = error != 0;
+}
+
 void agent_metrics_turn(struct agent *agent, bool ends)
 {
+    static struct portus_scribe scribe = {.write = write_file};
     static char text[ROOM], node[HOST_NAME_MAX + 1];
     static bool told;
-    char labels[PORTUS_LABELS] = "", path[PATH_MAX];
+    char labels[PORTUS_LABELS] = "";
     struct portus_metrics metrics = {.text = text, .room = sizeof(text), .labels = labels};
     uint64_t now;
-    int error;
 
     if (!on(agent))
         return;
@@ -288,14 +306,16 @@ void agent_metrics_turn(struct agent *agent, bool ends)
     if (!ends && agent->measured != 0 && now - agent->measured < EVERY_NS)
         return;
     agent->measured = now;
+    measured = agent;
     gethostname(node, sizeof(node) - 1);
     portus_metrics_label(labels, "job", agent->state->env.job);
     portus_metrics_label(labels, "node", node);
     put_all(agent, &metrics, ends);
-    name_file(agent, path);
-    errno = 0;
-    error = metrics.cut ? E2BIG : replace(path, &metrics);
-    if (error != 0 && !told)
-        log_warn("%s: %s: no metrics are written", path, strerror(error));
-    told = error != 0;
+    if (!metrics.cut)
+        portus_scribe_leave(&scribe, text, metrics.used);
+    else if (!told)
+        log_warn("%s: more than %u bytes: no metrics are written", agent->state->env.metrics, ROOM);
+    told = metrics.cut;
+    if (ends)
+        portus_scribe_flush(&scribe, END_MS);
 }

@@ -20,6 +20,7 @@
 #include "agent/state.h"
 #include "common/futex.h"
 #include "common/log.h"
+#include "common/scribe.h"
 #include "common/trace.h"
 
 #define IDLE_NS 3000000000ull
@@ -44,7 +45,8 @@ void agent_quit(struct agent *agent, const char *what)
 {
     agent_error(agent, "%s: the agent ends, its clients write the rest themselves", what);
     agent_store_end(agent); /* a lease without us would hold its opener */
-    _exit(1);               /* and so the keeper */
+    portus_scribes_end();
+    _exit(1); /* and so the keeper */
 }
 
 bool agent_may_say(struct agent *agent, unsigned session)
@@ -263,6 +265,7 @@ static void turn(struct agent *agent)
         agent->look = now + agent_rings_relieve(agent);
     if (over(agent, now)) {
         agent_metrics_turn(agent, true);
+        portus_scribes_end();
         _exit(0);
     }
 
@@ -292,6 +295,7 @@ void agent_work(struct agent_state *state, struct portus_control *control)
     agent.state = state;
     agent.control = control;
     atomic_store(&control->worker, (uint32_t)getpid());
+    portus_scribes_begin();
     resume(&agent);
     agent_loop(&agent);
 }

@@ -14,6 +14,7 @@
 #include "carrier/carrier.h"
 #include "common/env.h"
 #include "common/log.h"
+#include "common/scribe.h"
 #include "portus/portus.h"
 
 int main(int argc, char **argv)
@@ -39,5 +40,6 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     setrlimit(RLIMIT_CORE, &limit); /* a key is nothing for a file */
     fcntl(atoi(argv[1]), F_SETFD, FD_CLOEXEC);
+    portus_scribes_begin();
     return carrier_run(atoi(argv[1]), argv[3], (unsigned)strtoul(argv[2], NULL, 10), env.key);
 }

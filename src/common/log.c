@@ -34,7 +34,14 @@ static atomic_bool stderr_absent, stderr_journal, as_json;
 
 static struct portus_sink file = PORTUS_SINK;
 
-static void emit(const char *line, size_t length)
+static void (*_Atomic writer)(const char *line, size_t length) = portus_log_write;
+
+void portus_log_by(void (*by)(const char *line, size_t length))
+{
+    atomic_store(&writer, by != NULL ? by : portus_log_write);
+}
+
+void portus_log_write(const char *line, size_t length)
 {
     if (portus_sink_write(&file, line, length))
         return;
@@ -106,7 +113,7 @@ static void emit_json(enum portus_level level, const char *prefix, const char *t
     length += (int)portus_quote(line + length, sizeof(line) - (size_t)length - 2, text);
     line[length++] = '}';
     line[length++] = '\n';
-    emit(line, (size_t)length);
+    atomic_load (&writer)(line, (size_t)length);
 }
 
 void portus_log(enum portus_level level, const char *format, ...)
@@ -153,6 +160,6 @@ void portus_log(enum portus_level level, const char *format, ...)
         if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
             line[i] = '?';
     line[length++] = '\n';
-    emit(line, length);
+    atomic_load (&writer)(line, length);
     errno = saved;
 }

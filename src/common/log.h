@@ -10,6 +10,7 @@
 #define PORTUS_LOG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum portus_level {
@@ -32,6 +33,13 @@ void portus_log_json(bool json);
 
 /* Standard error goes to the journal: lines there begin with their priority, as <4>. */
 void portus_log_journal(void);
+
+/*
+ * Has somebody else write the lines, by portus_log_write, than the thread that says them (see
+ * scribe.h); NULL: that thread.
+ */
+void portus_log_by(void (*by)(const char *line, size_t length));
+void portus_log_write(const char *line, size_t length);
 
 /* Whether a line of that level would be written. */
 bool portus_log_enabled(enum portus_level level);

@@ -11,10 +11,15 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Sets the file; "": none. process must outlive the process. Not while others trace. */
 void portus_trace_setup(const char *path, const char *process);
+
+/* As of log.h. */
+void portus_trace_by(void (*by)(const char *line, size_t length));
+void portus_trace_write(const char *line, size_t length);
 
 extern atomic_bool portus_trace_enabled;
 

@@ -29,6 +29,7 @@
 #include "common/futex.h"
 #include "common/log.h"
 #include "common/name.h"
+#include "common/scribe.h"
 #include "common/trace.h"
 #include "portus/portus.h"
 #include "store/metrics.h"
@@ -415,6 +416,7 @@ int main(int argc, char **argv)
         log_error("cannot begin: %s", strerror(errno));
         return 1;
     }
+    portus_scribes_begin();
     store.self = geteuid();
     store.strangers = store.listener >= 0 || setup.listen[0] != '\0';
     store.shared = store.strangers || setup.fars > 0;
@@ -441,5 +443,6 @@ int main(int argc, char **argv)
     if (setup.listen[0] != '\0')
         unlink(setup.listen + strlen(PORTUS_NAME_UNIX));
     pool_close(store.pool);
+    portus_scribes_end();
     return error != 0 ? 1 : 0;
 }

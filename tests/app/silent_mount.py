@@ -4,7 +4,6 @@
 # Right: other programs of the job save to the disk, sync, rename, read back and end within seconds, as does another thread;
 # portusctl status answers; and what waited is right when the FUSE answers again.
 # run: script root timeout=400
-import atexit
 import json
 import os
 import signal
@@ -15,36 +14,9 @@ import time
 
 from lib import agents, program, summary, trial
 from lib import writer as paper
+from lib.silent import mount, silent
 
 CTL = os.path.join(program.BUILD, "portusctl")
-mount, daemon = os.environ.get("SILENT_MOUNT"), None
-if not mount:
-    below, mount = os.path.join(trial.TOP, "below"), os.path.join(trial.TOP, "mount")
-    os.mkdir(below), os.mkdir(mount)
-    daemon = subprocess.Popen(["sh", "-c", 'exec bindfs -f "$0" "$1" 2>/dev/null', below, mount])
-
-
-def silent(yes):
-    if daemon:
-        os.kill(daemon.pid, signal.SIGSTOP if yes else signal.SIGCONT)
-    else:  # a server of NFS's, say: see tests/vm/node.sh
-        subprocess.run(os.environ["SILENT_ON" if yes else "SILENT_OFF"], shell=True, check=True)
-
-
-def end():
-    silent(False)
-    agents.kill(trial.JOB)
-    if daemon:
-        subprocess.run(["umount", "-l", mount], stderr=subprocess.DEVNULL, check=False)
-        daemon.kill()
-        daemon.wait()
-
-
-atexit.register(end)
-if daemon and (not agents.until(lambda: daemon.poll() is not None or os.path.ismount(mount), 10) or daemon.poll() is not None):
-    atexit.unregister(end)
-    trial.skip("no bindfs, or no FUSE can be mounted here")
-
 SAVE = [["mkdir", "s"], ["open", "s/a.ckpt"], ["write", 8 << 20, 1], ["fsync"], ["close"], ["rename", "s/a.ckpt", "s/b.ckpt"],
         ["open", "s/c.ckpt"], ["write", 4 << 20, 2], ["close"], ["open", "latest.new"], ["write", 9, 3], ["close"],
         ["rename", "latest.new", "latest"], ["unlink", "s/b.ckpt"]]

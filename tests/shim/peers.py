@@ -11,6 +11,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 
 from lib import agents, program, trial
 from lib.stores import message
@@ -49,7 +50,7 @@ trial.until_line(holder, "x")
 keeper, worker = trial.an_agent()
 where = agents.address(trial.JOB)
 trial.expect(where, "the agent listens nowhere")
-before = descriptors()
+before = min((time.sleep(0.1) or descriptors() for _ in range(10)), key=lambda d: sum(d.values()))  # some are open for a moment
 files = [os.open("/dev/null", os.O_RDWR), os.open("/etc/passwd", os.O_RDONLY), os.open(d, os.O_RDONLY)]
 said = knock(where, message(HELLO, 2))
 trial.expect(said and said[6] == WELCOME, f"one that looks was told {said}")

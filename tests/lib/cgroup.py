@@ -56,3 +56,63 @@ class Group:
     def freeze(self, yes):
         self.write("cgroup.freeze", int(yes))
         agents.until(lambda: self.counts("cgroup.events")["frozen"] == int(yes) or not self.read("cgroup.procs"), 10)
+
+
+class Memory:
+    """A group with a limit of memory and no swap, of whichever version has that; gone at the end, with the job's agent. Or a skip."""
+
+    def __init__(self, limit=None):
+        base = next((p for p in ("/sys/fs/cgroup/memory", "/sys/fs/cgroup") if os.path.exists(f"{p}/memory.stat")), None)
+        if base is None:
+            trial.skip("no memory cgroup")
+        one = base.endswith("memory")
+        self.path = f"{base}/portus-{trial.JOB}"
+        self.names = ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.usage_in_bytes") if one else \
+            ("memory.max", "memory.swap.max", "memory.current")
+        self.swap = limit if one else 0
+        try:
+            os.mkdir(self.path)
+            if limit:
+                self.limit(limit)
+                if os.path.exists(f"{self.path}/{self.names[1]}"):
+                    self._write(self.names[1], self.swap)
+        except OSError as e:
+            trial.skip(f"no cgroup of our own: {e.strerror}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        agents.kill(trial.JOB)
+        for pid in map(int, self.read("cgroup.procs").split()):
+            agents.kill_one(pid)
+        agents.until(lambda: not self.read("cgroup.procs"), 5)
+        os.rmdir(self.path)
+
+    def _write(self, name, value):
+        with open(f"{self.path}/{name}", "w", encoding="ascii") as f:
+            f.write(str(value))
+
+    def read(self, name):
+        with open(f"{self.path}/{name}", encoding="ascii") as f:
+            return f.read()
+
+    def limit(self, size):
+        self._write(self.names[0], size)
+
+    def leave(self, size):
+        """A limit so near. Version 1 refuses one below what it has not yet taken back."""
+        for _ in range(50):
+            try:
+                return self.limit(self.used() + size)
+            except OSError:
+                time.sleep(0.2)
+        return trial.fail("the limit cannot be set")
+
+    def used(self):
+        """Without what of the page cache can be taken back at once."""
+        return int(self.read(self.names[2])) - int(dict(line.split()[:2] for line in self.read("memory.stat").splitlines())["inactive_file"])
+
+    def joined(self, argv):
+        """The command, to run in it."""
+        return ["sh", "-c", f'echo $$ > {self.path}/cgroup.procs; exec "$@"', "sh", *argv]

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 
-from lib import agents, program, summary, trial
+from lib import agents, cgroup, program, summary, trial
 
 LIMIT = 256 << 20
 # 70 MiB are saved, and leave a ring; then 110 more are needed.
@@ -28,34 +28,17 @@ for at in range(0, len(more), 4096):
     more[at] = 1
 print(int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0]) << 10, before, shared())
 """
-name = f"portus-{trial.JOB}"
-if os.path.exists("/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-    group, limit, swap = f"/sys/fs/cgroup/memory/{name}", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"
-elif "memory" in (open("/sys/fs/cgroup/cgroup.subtree_control").read() if os.path.exists("/sys/fs/cgroup/cgroup.subtree_control") else ""):
-    group, limit, swap = f"/sys/fs/cgroup/{name}", "memory.max", "memory.swap.max"
-else:
-    trial.skip("no memory cgroup")
 ops = []
 for i in range(10):
     ops += [["open", "new.ckpt"], ["write", 24 << 20, i % 2], ["write", 24 << 20, 2], ["close"],
             ["rename", "new.ckpt", f"{i % 3}.ckpt"], ["open", f"direct{i % 2}.ckpt"], ["write", 16 << 20, i % 2], ["close"]]
-try:
-    os.mkdir(group)
-    with open(f"{group}/{limit}", "w", encoding="ascii") as f:
-        f.write(str(LIMIT))
-except OSError as e:
-    trial.skip(f"no cgroup of our own: {e.strerror}")
-try:
-    if os.path.exists(f"{group}/{swap}"):
-        with open(f"{group}/{swap}", "w", encoding="ascii") as f:
-            f.write(str(LIMIT if "memsw" in swap else 0))
-    join = ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh"]
+with cgroup.Memory(LIMIT) as group:
     # What these are compared with wants gigabytes, which a guest has not.
     for mode in (None, "default", "all") if program.SLOW == 1 else ():
         d = trial.fresh()
         with open(d + ".json", "w", encoding="ascii") as f:
             f.write(json.dumps(ops))
-        out = program.run([*join, *trial.WRITER, f"@{d}.json"], d, program.environment(trial.JOB, mode), 60)
+        out = program.run(group.joined([*trial.WRITER, f"@{d}.json"]), d, program.environment(trial.JOB, mode), 60)
         if mode is None and out.status != 0:
             trial.skip("does not fit plainly either: " + out.how())
         trial.expect(out.status == 0, f"{mode}: {out.how()}", out)
@@ -66,21 +49,17 @@ try:
     agents.kill(trial.JOB)
     for mode in (None, "default", "default"):
         d = trial.fresh()
-        out = program.run([*join, sys.executable, "-c", GROW, f"{group}/memory.stat"], d, program.environment(trial.JOB, mode, PORTUS_SAMPLE=0), 60)
+        out = program.run(group.joined([sys.executable, "-c", GROW, f"{group.path}/memory.stat"]), d,
+                          program.environment(trial.JOB, mode, PORTUS_SAMPLE=0), 60)
         trial.expect(out.status == 0, f"a program that grows, {mode}: {out.how()}", out)
         now = [int(word) for word in out.out.split()]
         if mode is None:
             peak = now[0]
-            with open(f"{group}/{limit}", "w", encoding="ascii") as f:
-                f.write(str(peak * 11 // 10))
+            group.limit(peak * 11 // 10)
         else:
             trial.expect((summary.captured(out.err) or 0) > 0, "nothing of it was captured", out)
             trial.expect(now[2] <= max(now[1] // 2, 17 << 20), f"of {now[1] >> 20} MiB of shared memory {now[2] >> 20} are kept", out)
     print(f"its peak {peak >> 20} MiB, captured {summary.captured(out.err)} files, shared memory {now[1] >> 20} MiB, then {now[2] >> 20} MiB")
     for name in ("memory.pressure", "memory.events"):
-        if os.path.exists(f"{group}/{name}"):
-            print(name, open(f"{group}/{name}", encoding="ascii").read().replace("\n", "; "))
-finally:
-    agents.kill(trial.JOB)
-    agents.until(lambda: not open(f"{group}/cgroup.procs").read(), 5)
-    os.rmdir(group)
+        if os.path.exists(f"{group.path}/{name}"):
+            print(name, group.read(name).replace("\n", "; "))

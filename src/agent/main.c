@@ -31,7 +31,6 @@
 
 #include "agent/state.h"
 #include "common/futex.h"
-#include "common/left.h"
 #include "common/log.h"
 #include "common/name.h"
 #include "common/trace.h"
@@ -163,18 +162,6 @@ static void ring(int eventfd)
         log_debug("eventfd: %s", strerror(errno)); /* full: it is ringing already */
 }
 
-/* For who is about to kill it. */
-static void say_left(const struct portus_control *control)
-{
-    char text[PORTUS_LEFT_TEXT];
-
-    if (portus_left(control, text).bytes != 0)
-        log_warn("told to end: %s are not in their files yet: drains them, captures nothing new",
-                 text);
-    else
-        log_info("told to end: all is in its files, captures nothing new");
-}
-
 /* Waits for the worker's end, passing signals on. Returns wait(2)'s status. */
 static int watch(struct agent_state *state, struct portus_control *control, pid_t worker,
                  const sigset_t *signals)
@@ -192,7 +179,6 @@ static int watch(struct agent_state *state, struct portus_control *control, pid_
         } else if (info.si_signo != SIGCHLD) {
             atomic_store(&control->passive, PORTUS_PASSIVE_TERM);
             ring(state->doorbell);
-            say_left(control);
         }
     }
 }
@@ -270,6 +256,7 @@ int main(int argc, char **argv)
             log_error("the worker dies again and again: clients write the rest themselves");
             return 1;
         }
-        log_warn("worker %d ended by signal %d: another takes over", worker, WTERMSIG(status));
+        state->killed = worker; /* the next one says so: a line could hold us up */
+        state->killed_by = WTERMSIG(status);
     }
 }

@@ -27,7 +27,7 @@
 
 #define EVERY_NS 5000000000ull
 #define ROOM (128u << 10)
-#define END_MS 1000
+#define END_MS 300
 
 /* Where a device is mounted, the first place if there are several. */
 static void find_mount(char *path, size_t room, uint64_t device)
@@ -306,7 +306,8 @@ void agent_metrics_turn(struct agent *agent, bool ends)
     if (!ends && agent->measured != 0 && now - agent->measured < EVERY_NS)
         return;
     agent->measured = now;
-    measured = agent;
+    if (measured == NULL)
+        measured = agent;
     gethostname(node, sizeof(node) - 1);
     portus_metrics_label(labels, "job", agent->state->env.job);
     portus_metrics_label(labels, "node", node);

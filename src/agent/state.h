@@ -84,6 +84,8 @@ struct agent_state {
     int doorbell;      /* eventfd: a client has something */
     int breaks;        /* eventfd: the keeper got a lease signal */
     int keeper;        /* pid */
+    int killed;        /* the worker before, pid; 0: there was none */
+    int killed_by;     /* signal */
     uint32_t welcomed; /* clients so far */
     struct portus_env env;
     struct agent_peer peer[AGENT_PEERS];
@@ -187,6 +189,7 @@ struct agent {
     bool store_socketless; /* there is no socket for it, and a line says so */
     bool store_wanted;     /* a file has engaged, and it is not there */
     bool stamping;         /* a drained file waits for the clock: see pull.c */
+    bool told;             /* to end, and has said what is left */
     bool stopping;         /* nothing new is captured: all files were stopped */
     struct agent_burst burst;
     uint64_t live_id[PORTUS_FILES]; /* for the timeline */

@@ -19,6 +19,7 @@
 
 #include "agent/state.h"
 #include "common/futex.h"
+#include "common/left.h"
 #include "common/log.h"
 #include "common/scribe.h"
 #include "common/trace.h"
@@ -138,10 +139,21 @@ static void resume(struct agent *agent)
             atomic_fetch_sub(&agent->control->live, 1);
         }
     agent_files_resume(agent);
-    close_unknown(agent);
     agent_peers_resume(agent);
     agent_files_broken(agent); /* a signal may have come while nobody worked */
     agent_store_resume(agent);
+}
+
+/* For who is about to kill it. */
+static void say_left(const struct portus_control *control)
+{
+    char text[PORTUS_LEFT_TEXT];
+
+    if (portus_left(control, text).bytes != 0)
+        log_warn("told to end: %s are not in their files yet: drains them, captures nothing new",
+                 text);
+    else
+        log_info("told to end: all is in its files, captures nothing new");
 }
 
 static bool drain_all(struct agent *agent)
@@ -217,7 +229,8 @@ static bool over(struct agent *agent, uint64_t now)
 
     if (!busy && atomic_load(&agent->control->passive) == PORTUS_PASSIVE_TERM)
         return true; /* whoever is connected finds another agent with the next save */
-    if (busy || agent_peers_count(agent) > 0) {
+    /* While its log hangs its end would, too, and nobody could have its name. */
+    if (busy || agent_peers_count(agent) > 0 || portus_scribes_behind()) {
         agent->idle_since = 0;
         return false;
     }
@@ -235,6 +248,10 @@ static void turn(struct agent *agent)
 
     atomic_fetch_add(&control->beat, 1);
     agent_metrics_turn(agent, false);
+    if (atomic_load(&control->passive) == PORTUS_PASSIVE_TERM && !agent->told) {
+        agent->told = true;
+        say_left(control);
+    }
     if (atomic_load(&control->passive) != PORTUS_CAPTURING && !agent->stopping)
         agent_files_stop(agent, 0);
     agent->stopping = atomic_load(&control->passive) != PORTUS_CAPTURING;
@@ -295,7 +312,14 @@ void agent_work(struct agent_state *state, struct portus_control *control)
     agent.state = state;
     agent.control = control;
     atomic_store(&control->worker, (uint32_t)getpid());
+    /* The keeper's descriptors of them are among those that are closed. */
+    portus_log_forget();
+    portus_trace_forget();
+    close_unknown(&agent);
     portus_scribes_begin();
+    if (state->killed != 0)
+        log_warn("worker %d ended by signal %d: another takes over", state->killed,
+                 state->killed_by);
     resume(&agent);
     agent_loop(&agent);
 }

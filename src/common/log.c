@@ -61,6 +61,11 @@ void portus_log_setup(enum portus_level level, const char *path, const char *pre
     errno = saved;
 }
 
+void portus_log_forget(void)
+{
+    atomic_store(&file.fd, -1);
+}
+
 void portus_log_json(bool json)
 {
     atomic_store(&as_json, json);

@@ -41,6 +41,9 @@ void portus_log_journal(void);
 void portus_log_by(void (*by)(const char *line, size_t length));
 void portus_log_write(const char *line, size_t length);
 
+/* Of a file whose descriptor somebody else closes, in a child that shares them: opens it anew. */
+void portus_log_forget(void);
+
 /* Whether a line of that level would be written. */
 bool portus_log_enabled(enum portus_level level);
 

@@ -12,13 +12,14 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
 #include "common/trace.h"
 
 #define WAIT_NS 100000000ull
-#define END_MS 1000
+#define END_NS 500000000ull
 
 static void *work(void *argument)
 {
@@ -36,7 +37,7 @@ static void *work(void *argument)
             scribe->turn ^= 1;
         else
             scribe->late = false;
-        scribe->used = 0;
+        scribe->used = scribe->pieces = 0;
         portus_unlock(&scribe->lock);
         for (size_t at = 0; at < used; at += sizeof(length) + length) {
             memcpy(&length, pieces + at, sizeof(length));
@@ -67,15 +68,20 @@ static int begin(struct portus_scribe *scribe)
     return error;
 }
 
-/* Whether that piece is written before the time is over. */
-static bool wait_for(struct portus_scribe *scribe, uint32_t piece, uint64_t ns)
+static bool is_written(const struct portus_scribe *scribe, uint32_t piece)
 {
-    uint64_t until = portus_now() + ns, now;
+    return (int32_t)(atomic_load(&scribe->written) - piece) >= 0;
+}
+
+/* Whether that piece is written before the time is over. */
+static bool wait_for(struct portus_scribe *scribe, uint32_t piece, uint64_t until)
+{
     uint32_t written;
+    uint64_t now;
 
     for (;;) {
         written = atomic_load(&scribe->written);
-        if ((int32_t)(written - piece) >= 0)
+        if (is_written(scribe, piece))
             return true;
         now = portus_now();
         if (now >= until)
@@ -97,6 +103,11 @@ static bool put(struct portus_scribe *scribe, const char *bytes, size_t length, 
         scribe->write(bytes, length);
         return true;
     }
+    if (!wait) {
+        scribe->used = 0;
+        atomic_fetch_add(&scribe->written, scribe->pieces);
+        scribe->pieces = 0;
+    }
     if (length > PORTUS_SCRIBE_BYTES - sizeof(length) ||
         scribe->used > PORTUS_SCRIBE_BYTES - sizeof(length) - length) {
         portus_unlock(&scribe->lock);
@@ -106,13 +117,14 @@ static bool put(struct portus_scribe *scribe, const char *bytes, size_t length, 
     memcpy(end, &length, sizeof(length));
     memcpy(end + sizeof(length), bytes, length);
     scribe->used += sizeof(length) + length;
+    scribe->pieces++;
     piece = atomic_fetch_add(&scribe->put, 1) + 1;
     wait = wait && !scribe->late;
     portus_unlock(&scribe->lock);
     portus_futex_wake(&scribe->put);
-    if (wait && !wait_for(scribe, piece, WAIT_NS)) {
+    if (wait && !wait_for(scribe, piece, portus_now() + WAIT_NS)) {
         portus_lock(&scribe->lock);
-        scribe->late = true;
+        scribe->late = !is_written(scribe, piece);
         portus_unlock(&scribe->lock);
     }
     return true;
@@ -130,7 +142,7 @@ bool portus_scribe_leave(struct portus_scribe *scribe, const char *bytes, size_t
 
 void portus_scribe_flush(struct portus_scribe *scribe, unsigned ms)
 {
-    wait_for(scribe, atomic_load(&scribe->put), ms * 1000000ull);
+    wait_for(scribe, atomic_load(&scribe->put), portus_now() + ms * 1000000ull);
 }
 
 static struct portus_scribe log_scribe = {.write = portus_log_write};
@@ -160,11 +172,13 @@ static void forget(void)
 {
     portus_log_by(NULL);
     portus_trace_by(NULL);
+    atomic_store(&log_scribe.written, atomic_load(&log_scribe.put));
+    atomic_store(&trace_scribe.written, atomic_load(&trace_scribe.put));
 }
 
 void portus_scribes_begin(void)
 {
-    if (pthread_atfork(NULL, NULL, forget) != 0)
+    if (pthread_atfork(NULL, NULL, forget) != 0 || atexit(portus_scribes_end) != 0)
         return;
     portus_log_by(log_line);
     portus_trace_by(trace_line);
@@ -172,6 +186,18 @@ void portus_scribes_begin(void)
 
 void portus_scribes_end(void)
 {
-    portus_scribe_flush(&log_scribe, END_MS);
-    portus_scribe_flush(&trace_scribe, END_MS);
+    uint64_t until = portus_now() + END_NS;
+
+    wait_for(&log_scribe, atomic_load(&log_scribe.put), until);
+    wait_for(&trace_scribe, atomic_load(&trace_scribe.put), until);
+}
+
+bool portus_scribes_behind(void)
+{
+    bool late;
+
+    portus_lock(&log_scribe.lock);
+    late = log_scribe.late;
+    portus_unlock(&log_scribe.lock);
+    return late;
 }

@@ -23,6 +23,7 @@ struct portus_scribe {
     bool late;                     /* a piece was not written in time: nobody waits for the next */
     unsigned turn;                 /* which of the two is put into; the other is being written */
     size_t used;                   /* bytes of it: pieces, each after its length */
+    uint32_t pieces;               /* of them */
     _Atomic uint32_t put, written; /* pieces so far */
     char queue[2][PORTUS_SCRIBE_BYTES];
 };
@@ -34,7 +35,7 @@ struct portus_scribe {
  */
 bool portus_scribe_put(struct portus_scribe *scribe, const char *bytes, size_t length);
 
-/* The same without waiting. */
+/* The same without waiting; what is still unwritten is replaced. */
 bool portus_scribe_leave(struct portus_scribe *scribe, const char *bytes, size_t length);
 
 /* Waits until all is written, so many ms at most. */
@@ -44,7 +45,10 @@ void portus_scribe_flush(struct portus_scribe *scribe, unsigned ms);
  * child. Once, before there are others that write any. */
 void portus_scribes_begin(void);
 
-/* Before the process ends: waits for them, a second at most. */
+/* Before the process ends: waits for them, half a second at most. exit(3) does. */
 void portus_scribes_end(void);
+
+/* Whether a line that was waited for is still not written. */
+bool portus_scribes_behind(void);
 
 #endif

@@ -51,6 +51,11 @@ void portus_trace_setup(const char *path, const char *process)
     errno = saved;
 }
 
+void portus_trace_forget(void)
+{
+    atomic_store(&file.fd, -1);
+}
+
 uint64_t portus_trace_id(void)
 {
     return atomic_fetch_add(&ids, 1) + 1;

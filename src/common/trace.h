@@ -20,6 +20,7 @@ void portus_trace_setup(const char *path, const char *process);
 /* As of log.h. */
 void portus_trace_by(void (*by)(const char *line, size_t length));
 void portus_trace_write(const char *line, size_t length);
+void portus_trace_forget(void);
 
 extern atomic_bool portus_trace_enabled;
 

@@ -18,6 +18,7 @@
 
 #include "common/futex.h"
 #include "common/log.h"
+#include "common/scribe.h"
 #include "store/state.h"
 
 #define PATIENCE_S 3
@@ -142,6 +143,7 @@ static void leave(uint32_t uid)
     all.shunned[oldest].until = portus_now() + SHUN_NS;
     if (++all.left == SHUNNED) {
         log_error("%d files of users do not answer: portusd ends, to be started anew", SHUNNED);
+        portus_scribes_end();
         _exit(1);
     }
 }

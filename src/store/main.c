@@ -440,9 +440,10 @@ int main(int argc, char **argv)
     store_tend_end();
     metrics_end();
     service_tell("STOPPING=1");
+    if (store.listener >= 0) /* whoever comes now need not wait for all that */
+        close(store.listener);
     if (setup.listen[0] != '\0')
         unlink(setup.listen + strlen(PORTUS_NAME_UNIX));
     pool_close(store.pool);
-    portus_scribes_end();
     return error != 0 ? 1 : 0;
 }

@@ -18,9 +18,9 @@ SAVE = [["mkdir", "s"], ["open", "s/a.ckpt"], ["write", 8 << 20, 1], ["fsync"], 
 SAVES = 8  # longer than metrics.c's EVERY_NS
 
 
-def lines(name):
+def text(name):
     with open(os.path.join(mount, name), "rb") as f:
-        return f.read().count(b"\n")
+        return f.read()
 
 
 def ask(*words):
@@ -34,8 +34,8 @@ there = {"PORTUS_LOG": f"debug:{mount}/log", "PORTUS_TRACE": f"{mount}/trace", "
          "PORTUS_STORE": POOL}
 first = trial.writer([*SAVE, ["pause"]], trial.fresh(), **there)
 trial.until_line(first, "pause")
-before = {name: lines(name) for name in ("log", "trace", "metrics")}
-trial.expect(all(before.values()), f"nothing is written: {before}")
+trial.expect(agents.until(lambda: os.path.exists(f"{mount}/metrics"), 10), "no metrics")
+before = {name: text(name) for name in ("log", "trace", "metrics")}
 
 silent(True)
 for i in range(SAVES):
@@ -49,11 +49,19 @@ for i in range(SAVES):
     ask("status")
     trial.expect(agents.until(lambda: d.encode() in ask("ls"), BOUND), f"save {i}: no version", out)
     time.sleep(1)
+    if i == SAVES // 2:
+        worker = trial.an_agent()[1]
+        agents.kill_one(worker)
+        trial.expect(agents.until(lambda: agents.pair(trial.JOB)[1] not in (None, worker), 10), "no new worker")
 silent(False)
 first.stdin.write(b"x"), first.stdin.flush()
 out = program.finish(first, BOUND)
 trial.expect(out.status == 0, f"the first program: {out.how()}", out)
 trial.end_stores(POOL)
-after = {name: lines(name) for name in before}
-trial.expect(after["log"] >= before["log"] + SAVES and after["trace"] >= before["trace"] + SAVES, f"{before}, then {after}")
-print(before, after)
+log, trace, metrics = (text(name)[len(before[name]) if name != "metrics" else 0:] for name in before)
+trial.expect(b"another takes over" in log, f"the new worker says nothing: {log}")
+commits, drains = (what.count(word) for what, word in ((log, b"portusd: commit "), (trace, b'"drain"')))
+# What the worker had not written when it was killed is lost.
+trial.expect(commits >= 2 * SAVES and drains >= SAVES // 2, f"{commits} commits, {drains} drains")
+trial.expect(metrics and metrics != before["metrics"], "the metrics are those of before")
+print(f"{commits} commits, {drains} drains")

@@ -61,15 +61,26 @@ int listing_parent(int fd, char path[PATH_MAX + 1])
     return directory < 0 ? -errno : directory;
 }
 
-/* A description that is a name only (O_PATH) cannot be asked: then its directory is. */
-static bool ask_directory(int fd, uint8_t uuid[16])
+/*
+ * A description that is a name only (O_PATH) cannot be asked: then its directory is. Whether it
+ * told; error: why the directory could not be asked, though it could another time: then nothing
+ * else may stand for it, or the file would seem another.
+ */
+static bool ask_directory(int fd, uint8_t uuid[16], int *error)
 {
     char path[PATH_MAX + 1];
-    int directory = errno == EBADF ? listing_parent(fd, path) : -1;
-    bool told = directory >= 0 && ask(directory, uuid);
+    int directory = errno == EBADF ? listing_parent(fd, path) : -ENOENT;
+    bool told;
 
-    if (directory >= 0)
-        close(directory);
+    *error = 0;
+    if (directory < 0) {
+        if (directory != -ENOENT && directory != -ENOTDIR && directory != -EACCES &&
+            directory != -EPERM)
+            *error = directory;
+        return false;
+    }
+    told = ask(directory, uuid);
+    close(directory);
     return told;
 }
 
@@ -80,10 +91,12 @@ int listing_handle(int fd, struct listing_entry *entry)
         char room[sizeof(struct file_handle) + LISTING_HANDLE];
     } name = {.handle.handle_bytes = LISTING_HANDLE};
     struct statfs status;
-    int mount;
+    int mount, error;
 
     memset(entry, 0, sizeof(*entry));
-    if (!ask(fd, entry->file_system) && !ask_directory(fd, entry->file_system)) {
+    if (!ask(fd, entry->file_system) && !ask_directory(fd, entry->file_system, &error)) {
+        if (error != 0)
+            return error;
         if (fstatfs(fd, &status) < 0)
             return -errno;
         memcpy(entry->file_system, &status.f_fsid, sizeof(status.f_fsid));

@@ -276,7 +276,7 @@ static int replace(const char *path, const char *text, size_t length)
     return error;
 }
 
-static const struct agent *measured;
+static const struct agent *source; /* for write_file, by whose thread it is read */
 
 static void write_file(const char *text, size_t length)
 {
@@ -284,7 +284,7 @@ static void write_file(const char *text, size_t length)
     char path[PATH_MAX];
     int error;
 
-    name_file(measured, path);
+    name_file(source, path);
     error = replace(path, text, length);
     if (error != 0 && !told)
         log_warn("%s: %s: no metrics are written", path, strerror(error));
@@ -306,8 +306,8 @@ void agent_metrics_turn(struct agent *agent, bool ends)
     if (!ends && agent->measured != 0 && now - agent->measured < EVERY_NS)
         return;
     agent->measured = now;
-    if (measured == NULL)
-        measured = agent;
+    if (source == NULL)
+        source = agent;
     gethostname(node, sizeof(node) - 1);
     portus_metrics_label(labels, "job", agent->state->env.job);
     portus_metrics_label(labels, "node", node);

@@ -49,6 +49,14 @@ void portus_log_write(const char *line, size_t length)
         portus_write_quietly(STDERR_FILENO, line, length);
 }
 
+/* By whoever writes them now. */
+static void emit(const char *line, size_t length)
+{
+    void (*by)(const char *, size_t) = atomic_load(&writer);
+
+    by(line, length);
+}
+
 void portus_log_setup(enum portus_level level, const char *path, const char *prefix)
 {
     int saved = errno;
@@ -118,7 +126,7 @@ static void emit_json(enum portus_level level, const char *prefix, const char *t
     length += (int)portus_quote(line + length, sizeof(line) - (size_t)length - 2, text);
     line[length++] = '}';
     line[length++] = '\n';
-    atomic_load (&writer)(line, (size_t)length);
+    emit(line, (size_t)length);
 }
 
 void portus_log(enum portus_level level, const char *format, ...)
@@ -165,6 +173,6 @@ void portus_log(enum portus_level level, const char *format, ...)
         if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
             line[i] = '?';
     line[length++] = '\n';
-    atomic_load (&writer)(line, length);
+    emit(line, length);
     errno = saved;
 }

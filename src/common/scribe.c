@@ -11,7 +11,6 @@
 #include "common/scribe.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,11 +25,11 @@ static void *work(void *argument)
     struct portus_scribe *scribe = argument;
     const char *pieces;
     size_t length, used;
-    uint32_t put;
+    uint32_t seen;
 
     for (;;) {
         portus_lock(&scribe->lock);
-        put = atomic_load(&scribe->put);
+        seen = atomic_load(&scribe->put);
         pieces = scribe->queue[scribe->turn];
         used = scribe->used;
         if (used > 0)
@@ -45,27 +44,9 @@ static void *work(void *argument)
             portus_futex_advance(&scribe->written);
         }
         if (used == 0)
-            portus_futex_wait(&scribe->put, put, 60000);
+            portus_futex_wait(&scribe->put, seen, 60000);
     }
     return NULL;
-}
-
-static int begin(struct portus_scribe *scribe)
-{
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    pthread_t thread;
-    int error = pthread_attr_init(&attributes);
-
-    if (error != 0)
-        return error;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&thread, &attributes, work, scribe);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return error;
 }
 
 static bool is_written(const struct portus_scribe *scribe, uint32_t piece)
@@ -90,14 +71,27 @@ static bool wait_for(struct portus_scribe *scribe, uint32_t piece, uint64_t unti
     }
 }
 
-static bool put(struct portus_scribe *scribe, const char *bytes, size_t length, bool wait)
+/* With its lock. */
+static void begin(struct portus_scribe *scribe)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, work, scribe) != 0) {
+        scribe->state = PORTUS_SCRIBE_REFUSED;
+        return;
+    }
+    pthread_detach(thread);
+    scribe->state = PORTUS_SCRIBE_THREAD;
+}
+
+static bool add(struct portus_scribe *scribe, const char *bytes, size_t length, bool wait)
 {
     char *end;
     uint32_t piece;
 
     portus_lock(&scribe->lock);
     if (scribe->state == PORTUS_SCRIBE_NEW)
-        scribe->state = begin(scribe) == 0 ? PORTUS_SCRIBE_THREAD : PORTUS_SCRIBE_REFUSED;
+        begin(scribe);
     if (scribe->state == PORTUS_SCRIBE_REFUSED) {
         portus_unlock(&scribe->lock);
         scribe->write(bytes, length);
@@ -132,12 +126,12 @@ static bool put(struct portus_scribe *scribe, const char *bytes, size_t length, 
 
 bool portus_scribe_put(struct portus_scribe *scribe, const char *bytes, size_t length)
 {
-    return put(scribe, bytes, length, true);
+    return add(scribe, bytes, length, true);
 }
 
 bool portus_scribe_leave(struct portus_scribe *scribe, const char *bytes, size_t length)
 {
-    return put(scribe, bytes, length, false);
+    return add(scribe, bytes, length, false);
 }
 
 void portus_scribe_flush(struct portus_scribe *scribe, unsigned ms)

@@ -69,15 +69,17 @@ class Memory:
         self.path = f"{base}/portus-{trial.JOB}"
         self.names = ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.usage_in_bytes") if one else \
             ("memory.max", "memory.swap.max", "memory.current")
-        self.swap = limit if one else 0
         try:
             os.mkdir(self.path)
-            if limit:
-                self.limit(limit)
-                if os.path.exists(f"{self.path}/{self.names[1]}"):
-                    self._write(self.names[1], self.swap)
         except OSError as e:
             trial.skip(f"no cgroup of our own: {e.strerror}")
+        try:
+            self.limit(limit or self.read(self.names[0]))  # where memory is not controlled there is no such file
+            if limit and os.path.exists(f"{self.path}/{self.names[1]}"):
+                self._write(self.names[1], limit if one else 0)
+        except OSError as e:
+            os.rmdir(self.path)
+            trial.skip(f"no limit of memory for a cgroup of our own: {e.strerror}")
 
     def __enter__(self):
         return self
@@ -102,12 +104,14 @@ class Memory:
 
     def leave(self, size):
         """A limit so near. Version 1 refuses one below what it has not yet taken back."""
-        for _ in range(50):
+        def limited():
             try:
-                return self.limit(self.used() + size)
+                self.limit(self.used() + size)
             except OSError:
-                time.sleep(0.2)
-        return trial.fail("the limit cannot be set")
+                return False
+            return True
+
+        trial.expect(agents.until(limited, 10, 0.2), "the limit cannot be set")
 
     def used(self):
         """Without what of the page cache can be taken back at once."""
